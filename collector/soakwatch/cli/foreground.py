@@ -30,7 +30,7 @@ from soakwatch.engine.promises import Promises
 from soakwatch.engine.provable import provable_so_far
 from soakwatch.engine.soak import Soak
 from soakwatch.engine.start import utc_text
-from soakwatch.engine.start_warnings import FirstLook, first_look
+from soakwatch.engine.start_warnings import StartWarnings, start_warnings
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record, RecordView
@@ -108,7 +108,7 @@ def _run(
                     served.end()
 
                 end_ns = asyncio.run(_watch(soak, clock, console, sinks, terminal, leave))
-                if soak.aside:  # flush the sinks first, so that only the rest is sent again
+                if soak.relocated:  # flush the sinks first, so that only the rest is sent again
                     sinks = SinkProcesses(to, record.path.parent, record, clock.now_ns, say)
                     sinks.start()
                 ending = ending_with(soak.hooks, soak.notifying, sinks, say, _complain, show)
@@ -228,11 +228,11 @@ async def _warn_of_what_is_missing(soak: Soak, clock: Clock, console: CommandCon
     if soak.context.resumed:
         return
     await asyncio.sleep(max(0.0, (soak.context.start_ns - clock.now_ns()) * 1e-9))
-    look = FirstLook((), complete=False)
+    look = StartWarnings((), complete=False)
     for _ in range(_FIRST_LOOKS):
         await asyncio.sleep(1.0)
         with suppress(RecordError):
-            look = await asyncio.to_thread(first_look, soak.context.plan, soak.context.folder)
+            look = await asyncio.to_thread(start_warnings, soak.context.plan, soak.context.folder)
             if look.complete:
                 break
     for sentence in look.sentences:
@@ -248,7 +248,7 @@ async def _warn_of_what_is_missing(soak: Soak, clock: Clock, console: CommandCon
 
 async def _leave_what_is_not_ours(soak: Soak, leave: Callable[[], None]) -> None:
     """If another record has taken the run's folder, end page and sinks, which would show that one."""
-    await soak.goes_aside()
+    await soak.wait_relocated()
     await asyncio.to_thread(leave)
 
 

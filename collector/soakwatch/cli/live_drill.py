@@ -20,7 +20,7 @@ from soakwatch.core.formatting import iso
 from soakwatch.core.tables import harmless, show_table
 from soakwatch.core.units import show_seconds
 from soakwatch.engine.drill.faults import LiveFault, faults_of
-from soakwatch.engine.drill.live import SPARE_S, LiveDrill, Made, Pace, Seen, seen_by
+from soakwatch.engine.drill.live import SPARE_S, Detection, InjectedFault, LiveDrill, Pace, detections_of
 from soakwatch.engine.hooks.capturing import host_of
 from soakwatch.engine.start import begin
 from soakwatch.plan import Plan, TargetPlan, load_plan
@@ -59,7 +59,7 @@ def drill_plan(
         raise SoakwatchError(f"the drill ended early: {drill.trouble}; what it made ends by itself on the device")
     with RecordView.open(folder) as view:
         findings = view.findings(live=False)
-    results = [(made, seen_by(made, findings, drill.noticed, rest_s)) for made in drill.made]
+    results = [(made, detections_of(made, findings, drill.noticed, rest_s)) for made in drill.made]
     _show(bare.name, faults, results, output)
     return 0
 
@@ -113,7 +113,10 @@ def _ask(*, sure: bool) -> None:
 
 
 def _show(
-    name: str, faults: Sequence[LiveFault], results: Sequence[tuple[Made, tuple[Seen, ...]]], output: Output
+    name: str,
+    faults: Sequence[LiveFault],
+    results: Sequence[tuple[InjectedFault, tuple[Detection, ...]]],
+    output: Output,
 ) -> None:
     document = {"drill": 1, "run": name, "faults": [_document(made, seen) for made, seen in results]}
     output.write(output.json, json.dumps(document, indent=2, ensure_ascii=False) + "\n")
@@ -132,7 +135,7 @@ def _show(
         click.echo(f"{len(faults) - len(results)} of {len(faults)} faults were not made: the drill was ended early")
 
 
-def _rows(made: Made, seen: Sequence[Seen]) -> list[tuple[str, ...]]:
+def _rows(made: InjectedFault, seen: Sequence[Detection]) -> list[tuple[str, ...]]:
     head = (made.fault.name, made.fault.target, iso(made.begin_ns))
     if made.trouble:
         return [(*head, "not made", "–", "–", made.trouble)]
@@ -150,7 +153,7 @@ def _rows(made: Made, seen: Sequence[Seen]) -> list[tuple[str, ...]]:
     ]
 
 
-def _document(made: Made, seen: Sequence[Seen]) -> dict[str, object]:
+def _document(made: InjectedFault, seen: Sequence[Detection]) -> dict[str, object]:
     return {
         "fault": made.fault.kind,
         "target": made.fault.target,

@@ -26,7 +26,7 @@ class BackOff:
         """A poll succeeded: the source is polled at every due time again."""
         self._failures = self._refusals = 0
 
-    def heard(self) -> None:
+    def responded(self) -> None:
         """A poll failed but the source responds: the next due time is polled all the same."""
         self._failures = 0
 

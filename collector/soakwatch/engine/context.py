@@ -18,7 +18,7 @@ class RunContext:
     """What a run starts with: its plan, folder and start (UTC ns), and what an earlier monitor recorded.
 
     Set only if a run resumes after its monitor died: ``begun_ns`` (begins of the phases so far), ``planned_events``
-    (those recorded), ``live_findings`` (identities of the newest), ``heard`` (number of the newest event),
+    (those recorded), ``live_findings`` (identities of the newest), ``newest_event`` (number of the newest event),
     ``last_due_ns`` (by source) and ``searches`` (for the capacity). ``ceilings`` is what the driven generators can send
     together, by metric. ``polled_ns`` is when polling ended (UTC ns), if only the end of the run is left to do.
     ``stop_on_fail`` ends the run at the first live failure of any rule, ``stop_rules`` at one of these. ``sealing``
@@ -31,7 +31,7 @@ class RunContext:
     stop_on_fail: bool = False
     begun_ns: tuple[int, ...] = ()
     planned_events: tuple[Event, ...] = ()
-    heard: int = 0
+    newest_event: int = 0
     live_findings: frozenset[str] = frozenset()
     last_due_ns: dict[int, int] | None = None
     stop_rules: frozenset[str] = frozenset()

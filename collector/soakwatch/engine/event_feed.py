@@ -15,17 +15,17 @@ MAX_SHOWN = 5
 
 
 class EventFeed:
-    """Reads every event of a record once; an earlier monitor acted on those up to number ``heard``."""
+    """Reads every event of a record once; an earlier monitor acted on those up to number ``handled``."""
 
-    def __init__(self, out: RunRecord, heard: int) -> None:
-        self._out, self._heard = out, heard
+    def __init__(self, out: RunRecord, handled: int) -> None:
+        self._out, self._handled = out, handled
         self._newest = 0  # number of the last event read
         self._shown: deque[str] = deque(maxlen=MAX_SHOWN)  # the newest only: a storm may last for days
         self._steps: deque[str] = deque(maxlen=MAX_SHOWN)
 
     def is_new(self, stored: StoredEvent) -> bool:
         """True if no earlier monitor has acted on it."""
-        return stored.id > self._heard
+        return stored.id > self._handled
 
     async def read(self) -> Sequence[StoredEvent]:
         """The events since the last call; the first call returns also those before a resume. Raises RecordError."""

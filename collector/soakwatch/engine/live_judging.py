@@ -48,7 +48,7 @@ class LiveJudging:
         """True if a failure that is to stop the run is confirmed."""
         return self._stops and self._judge.confirmed
 
-    def saw(self, poll: Poll) -> None:
+    def observe(self, poll: Poll) -> None:
         """Takes a poll of any source; if it shows something that matters, call ``wake``."""
         self._triggers.add(poll)
 

@@ -53,7 +53,7 @@ class PhaseDriver:
             with contextlib.suppress(RecordFullError):
                 await self._begin_phases()
                 if await self.capacity.begin_due(self.phases.now):
-                    self.phases.found(self._now_ns())
+                    self.phases.search_ended(self._now_ns())
                     await self._begin_phases()
                     await self.capacity.begin_due(self.phases.now)
                 await self._begin_events()

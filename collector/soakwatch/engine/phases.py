@@ -34,8 +34,7 @@ class PhaseChange:
 
 
 class PhaseTimeline:
-    """Which phase a run is in: takes samples (``saw``) and events (``heard``); ``next_change`` returns what begins
-    now."""
+    """Which phase a run is in: ``observe`` takes samples, ``observe_event`` events; ``next_change`` is what begins."""
 
     def __init__(self, phases: Iterable[PhasePlan], start_ns: int, begun_ns: Sequence[int] = ()) -> None:
         self.stretches = shifted(stretches(phases, start_ns), begun_ns)
@@ -70,7 +69,7 @@ class PhaseTimeline:
         """When the phases not yet begun will begin by their time."""
         return tuple(stretch.window.begin_ns for stretch in self.stretches[self._begun :])
 
-    def saw(self, role: str, source: int, samples: Sequence[Sample]) -> None:
+    def observe(self, role: str, source: int, samples: Sequence[Sample]) -> None:
         """Takes the samples of one poll; ``role`` is that of the target."""
         now = self.now
         if now is None:
@@ -81,7 +80,7 @@ class PhaseTimeline:
         elif now.until == UNTIL_SETTLED and role == DUT:
             self._settling.take(source, samples)
 
-    def heard(self, event: Event) -> None:
+    def observe_event(self, event: Event) -> None:
         """Takes an event of the record."""
         now = self.now
         if (
@@ -92,7 +91,7 @@ class PhaseTimeline:
         ):
             self._came_ns = event.begin_ns
 
-    def found(self, now_ns: int) -> None:
+    def search_ended(self, now_ns: int) -> None:
         """The search of the current phase is over: the phase ends now."""
         if self.now is not None and self.now.until == UNTIL_FOUND and self._came_ns is None:
             self._came_ns = now_ns

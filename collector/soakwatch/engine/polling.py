@@ -414,6 +414,6 @@ class PolledSource:
         else:
             self._log.failed(now_ns, result.error or result.outcome.value)
             if result.outcome is PollOutcome.LOSSY or isinstance(result.failure, SourceUnreadyError):
-                self._back_off.heard()
+                self._back_off.responded()
             else:
                 self._back_off.failed(due_ns)

@@ -9,7 +9,7 @@ from soakwatch.core.formatting import quantity
 from soakwatch.core.registry import INSTALLED, Registry
 from soakwatch.core.units import show_seconds
 from soakwatch.engine.plan_check import SourceCheck
-from soakwatch.engine.sensitivity import Lasting, judged_s, renewed_s, smallest_leak
+from soakwatch.engine.sensitivity import NeedsDuration, judged_s, renewed_s, smallest_leak
 from soakwatch.plan import Plan
 from soakwatch.plan.rules import planned_rules
 from soakwatch.record import RecordView
@@ -93,7 +93,7 @@ def _needed_s(rule: Rule, checks: Iterable[SourceCheck]) -> float | None:
     for check in checks:
         own = {sample.metric for sample in check.samples} & set(rule.metrics)
         if own:
-            asked = rule.needed_s(renewed_s(check, own)) if isinstance(rule, Lasting) else 0.0
+            asked = rule.needed_s(renewed_s(check, own)) if isinstance(rule, NeedsDuration) else 0.0
             least = max(rule.spec.shortest_s, asked)
             needed = least if needed is None else min(needed, least)
     return needed

@@ -15,19 +15,19 @@ _TOLD_NS: Final = 60 * 10**9
 
 
 class RecordWatch:
-    """Watches the record's file. If another file has taken its place, the run goes on ``aside``, in another folder."""
+    """Watches the record's file. If another file has taken its place, the record is ``relocated`` to another folder."""
 
     def __init__(self, out: RunRecord, now_ns: Callable[[], int]) -> None:
         self._out, self._now_ns = out, now_ns
         self._begun_at = out.record.path
-        self._went_aside = asyncio.Event()
+        self._relocated = asyncio.Event()
         self._retry_ns = 0
         self._unsaved = ""
         self.rescue = ""  # sentence on the last rescue; "" if there was none
         self._saved_ns = 0
 
     @property
-    def aside(self) -> bool:
+    def relocated(self) -> bool:
         """True if the record is in another folder than the run's, because another file took its place."""
         return self._out.record.path != self._begun_at
 
@@ -36,7 +36,7 @@ class RecordWatch:
         """What is wrong now, or was just rescued; None if all is well."""
         if self._unsaved:
             return self._unsaved
-        if self.aside:
+        if self.relocated:
             return (
                 f"{self._begun_at} is no longer this run's record: the run goes on in {self._out.record.path.parent},"
                 " without its page, its sinks and live judging until it ends"
@@ -45,9 +45,9 @@ class RecordWatch:
             return self.rescue
         return None
 
-    async def goes_aside(self) -> None:
-        """Returns once the run goes on aside."""
-        await self._went_aside.wait()
+    async def wait_relocated(self) -> None:
+        """Returns once the run is relocated."""
+        await self._relocated.wait()
 
     async def check(self) -> None:
         """Saves the record if its file was taken away; after a failure it is retried every 10 s."""
@@ -68,9 +68,9 @@ class RecordWatch:
             )
             return
         self._unsaved = ""
-        where = f"in {record.path.parent}" if self.aside else "there again"
+        where = f"in {record.path.parent}" if self.relocated else "there again"
         self.rescue, self._saved_ns = f"{before}: {why}; all of it was saved {where} and the run went on", now_ns
-        if self.aside:
-            self._went_aside.set()
+        if self.relocated:
+            self._relocated.set()
         detail = {"reason": why, "saved": str(record.path)}
         await self._out.notes.event(Event(RECORD_RESCUED, "", str(before), now_ns, now_ns, detail))

@@ -15,7 +15,7 @@ ALARMS = frozenset({Outcome.FAIL, Outcome.WARN})
 RECENT_NS = 540_000_000_000  # a finding's moment is captured if not longer ago; recorders keep 600 s
 
 
-class Hearing(Protocol):
+class CapturesMoments(Protocol):
     """A source that can capture detail around a moment."""
 
     def capture_moment(self, when_ns: int, why: str, finding: FindingKey | None = None) -> None:
@@ -35,20 +35,20 @@ class RecorderTriggers:
 
     def __init__(self, since_ns: int | None = None) -> None:
         self._since_ns = since_ns
-        self._sources: list[tuple[str, Hearing]] = []
+        self._sources: list[tuple[str, CapturesMoments]] = []
         self._alarms: frozenset[str] | None = frozenset() if since_ns is None else None
 
-    def add(self, target: str, source: Hearing) -> None:
+    def add(self, target: str, source: CapturesMoments) -> None:
         """Adds a source."""
         self._sources.append((target, source))
 
-    def hear_event(self, stored: StoredEvent) -> None:
+    def on_event(self, stored: StoredEvent) -> None:
         """Takes a recorded event; internal ones are ignored."""
         event = stored.event
         if not is_internal(event.kind):
             self._tell(event.target, event.begin_ns, words_of(event.kind, event.object))
 
-    def hear_findings(self, findings: Iterable[Finding], judged_ns: int) -> None:
+    def on_findings(self, findings: Iterable[Finding], judged_ns: int) -> None:
         """Takes the current findings: a new fail or warn is captured at its newest moment.
 
         The first findings of a resumed run are known from before.

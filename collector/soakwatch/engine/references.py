@@ -45,7 +45,7 @@ class References:
 NOTHING = References()
 
 
-def against(plan: Plan, named: Path | None, baseline: str | None, runs: Path, now_s: float) -> References:
+def choose_references(plan: Plan, named: Path | None, baseline: str | None, runs: Path, now_s: float) -> References:
     """Chooses what a run of ``plan`` is compared with: ``named`` and ``baseline`` of the command line override the
     plan's keys.
 

@@ -29,7 +29,7 @@ PROCESS_MEMORY, DEVICE_MEMORY = "process.memory.usage", "system.memory.usage"
 
 
 @runtime_checkable
-class Lasting(Protocol):
+class NeedsDuration(Protocol):
     """A rule that knows how long it needs at a poll interval."""
 
     def needed_s(self, apart_s: float) -> float:
@@ -132,7 +132,7 @@ def unseen_sentence(check: SourceCheck, duration_s: float, rules: Iterable[Rule]
         coarsest_s = _number(rule, "seconds" if rule.name == SATURATION_RULE else "coarsest", math.inf)
         if own and every_s > coarsest_s:
             needs.append(f"{rule.name} (needs a poll every {show_seconds(coarsest_s)})")
-        elif own and isinstance(rule, Lasting) and rule.needed_s(every_s) > max(duration_s, rule.spec.shortest_s):
+        elif own and isinstance(rule, NeedsDuration) and rule.needed_s(every_s) > max(duration_s, rule.spec.shortest_s):
             needs.append(f"{rule.name} (needs {show_seconds(rule.needed_s(every_s))})")
     if not needs:
         return ""

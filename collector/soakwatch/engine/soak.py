@@ -71,7 +71,7 @@ class Soak:
         self._live, self._load = LiveJudging(context, self._out, clock.now_ns, machine), GeneratorLoad()
         observers = PollObservers(self._driver.phases, self._live, self._load, self._driver.capacity.counts)
         self._sources = Sources(context, self._out, clock, observers, machine)
-        self._events, self._heartbeat = EventFeed(self._out, context.heard), Heartbeat(self._out, clock.now_ns)
+        self._events, self._heartbeat = EventFeed(self._out, context.newest_event), Heartbeat(self._out, clock.now_ns)
         self._fingerprints = Fingerprinting(self._out, redaction)
         self._freezing = Freezing(folder, self._keep_baseline, machine.baseline)
         self._planned = PlannedTimers(clock, self._begin_due)
@@ -91,13 +91,13 @@ class Soak:
         return self._place.rescue
 
     @property
-    def aside(self) -> bool:
+    def relocated(self) -> bool:
         """True if the record had to move out of the run's folder; see RecordWatch."""
-        return self._place.aside
+        return self._place.relocated
 
-    async def goes_aside(self) -> None:
-        """Returns once the record is ``aside``."""
-        await self._place.goes_aside()
+    async def wait_relocated(self) -> None:
+        """Returns once the record is ``relocated``."""
+        await self._place.wait_relocated()
 
     @property
     def end_ns(self) -> int:
@@ -220,7 +220,7 @@ class Soak:
                 await self._heartbeat.beat(self._clock.now_ns())
         await self._fingerprints.tick(self._sources.reporters)
         self._live.wake(only_for_polls=True)
-        await self._hear_events()
+        await self._read_events()
 
     async def _commit(self) -> bool:
         """Writes queued polls; True if the record could be written."""
@@ -246,24 +246,24 @@ class Soak:
     def _due_ns(self) -> tuple[int, ...]:
         return (*self._driver.due_ns(), *self._probe.due_ns())
 
-    async def _hear_events(self) -> None:
+    async def _read_events(self) -> None:
         for stored in await self._events.read():
             new = self._events.is_new(stored)
             if new and stored.event.kind == STOP and stored.origin == USER_ORIGIN:
                 self.stop()
-            self._sources.triggers.hear_event(stored)
-            self._driver.phases.heard(stored.event)
+            self._sources.triggers.on_event(stored)
+            self._driver.phases.observe_event(stored.event)
             if new and matters(stored.event.kind):
                 self._live.wake()
 
     async def _judge(self) -> None:
-        judged_ns = None if self.trouble is not None or self.aside else await self._live.judge_when_due()
+        judged_ns = None if self.trouble is not None or self.relocated else await self._live.judge_when_due()
         if judged_ns is None:
             return
         findings = self._live.findings
-        self._sources.triggers.hear_findings(findings, judged_ns)
-        self.hooks.hear_findings(findings)
-        self.notifying.hear_findings(findings)
+        self._sources.triggers.on_findings(findings, judged_ns)
+        self.hooks.on_findings(findings)
+        self.notifying.on_findings(findings)
         await self._live.record(judged_ns)
         if self._live.ends_the_run:
             self.stop()
@@ -301,7 +301,7 @@ class Soak:
     async def _finish_record(self, end_ns: int) -> None:
         """Writes the last events, captures, and the end of phases and of the monitor to the record."""
         await self.note_notifications()
-        await self._hear_events()
+        await self._read_events()
         await self._sources.triggers.finish(end_ns)
         await self._commit()
         await self._begin_due()

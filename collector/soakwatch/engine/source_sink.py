@@ -24,7 +24,7 @@ class GeneratorLoad:
     def __init__(self) -> None:
         self._newest: dict[tuple[str, str], tuple[float, int]] = {}
 
-    def saw(self, samples: Iterable[Sample], interval_ns: int) -> None:
+    def observe(self, samples: Iterable[Sample], interval_ns: int) -> None:
         """Takes samples of a generator that is polled every ``interval_ns``."""
         fresh_ns = round(FRESH_INTERVALS * interval_ns)
         for sample in samples:
@@ -58,11 +58,11 @@ class SourceSink:
     def take(self, poll: Poll) -> None:
         """Queue a poll for the record, and show it to the observers; this never blocks."""
         self.out.queue.take(poll)
-        self.observers.live.saw(poll)
-        self.observers.phases.saw(self.role, poll.source, poll.answer.samples)
-        self.observers.trials.saw(self.role, poll, self.source.interval_ns)
+        self.observers.live.observe(poll)
+        self.observers.phases.observe(self.role, poll.source, poll.answer.samples)
+        self.observers.trials.observe(self.role, poll, self.source.interval_ns)
         if self.role == GENERATOR:
-            self.observers.load.saw(poll.answer.samples, self.source.interval_ns)
+            self.observers.load.observe(poll.answer.samples, self.source.interval_ns)
 
     async def cadences(self, cadences: Mapping[str, float]) -> bool:
         """Record the cadences; False on a disk that is full for the moment."""

@@ -187,7 +187,7 @@ def _context(folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str]) -
             stop_on_fail,
             begun_ns=tuple(phase.window.begin_ns for phase in view.phases()),
             planned_events=tuple(stored.event for stored in events if stored.origin == ORIGIN),
-            heard=max((stored.id for stored in events), default=0),
+            newest_event=max((stored.id for stored in events), default=0),
             live_findings=frozenset(identity_of(finding) for finding in view.findings(live=True)),
             last_due_ns=dict(view.last_due_ns()),
             stop_rules=plan.stop_on_fail | set(stop_rules),

@@ -24,14 +24,14 @@ _USED, _SIZE = "system.filesystem.usage", "system.filesystem.limit"
 
 
 @dataclass(frozen=True, slots=True)
-class FirstLook:
+class StartWarnings:
     """Warnings, and whether every source had been polled by then."""
 
     sentences: tuple[str, ...]
     complete: bool
 
 
-def first_look(plan: Plan, record: Path) -> FirstLook:
+def start_warnings(plan: Plan, record: Path) -> StartWarnings:
     """Warnings from the first polls in a record. Raises RecordError."""
     with RecordView.open(record) as view:
         sources = {source.id: source for source in view.sources()}
@@ -44,7 +44,7 @@ def first_look(plan: Plan, record: Path) -> FirstLook:
             if not polls or first.keys() == sources.keys():
                 break
     sentences = tuple(dict.fromkeys(_sentences(plan, sources, first)))
-    return FirstLook(sentences, complete=sources.keys() == first.keys())
+    return StartWarnings(sentences, complete=sources.keys() == first.keys())
 
 
 def _sentences(plan: Plan, sources: Mapping[int, Source], first: Mapping[int, Poll]) -> Iterable[str]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from soakwatch.engine.drill.faults import LiveFault
-from soakwatch.engine.drill.live import Made, Pace, seen_by
+from soakwatch.engine.drill.live import InjectedFault, Pace, detections_of
 from soakwatch_model.finding import Finding, Mark, Outcome
 from soakwatch_model.window import Window
 
 S = 10**9
 FAULT = LiveFault("kill", "dut", "bgpd", "kill it", "true", "", 0.0)
-MADE = Made(FAULT, 100 * S, 110 * S)
+MADE = InjectedFault(FAULT, 100 * S, 110 * S)
 DIED = Finding(
     rule="process_restart",
     version=1,
@@ -30,9 +30,9 @@ DIED = Finding(
 def test_a_finding_at_the_moment_of_the_fault_has_seen_it() -> None:
     """With the time after which it points, and after which the running judge said so."""
     noticed = {("process_restart", "dut", "process.up", "process=bgpd,instance=0"): 125 * S}
-    (seen,) = seen_by(MADE, [DIED], noticed, rest_s=30)
+    (seen,) = detections_of(MADE, [DIED], noticed, rest_s=30)
     assert (seen.rule, seen.outcome, seen.after_s, seen.live_after_s) == ("process_restart", Outcome.FAIL, 4.0, 25.0)
-    (late,) = seen_by(MADE, [DIED], {}, rest_s=30)
+    (late,) = detections_of(MADE, [DIED], {}, rest_s=30)
     assert late.live_after_s is None
 
 
@@ -46,7 +46,7 @@ def test_what_is_elsewhere_or_no_moment_has_not() -> None:
         replace(DIED, marks=(Mark(90 * S, 95 * S, "exit"),)),
         replace(DIED, marks=()),
     ]
-    assert seen_by(MADE, others, {}, rest_s=30) == ()
+    assert detections_of(MADE, others, {}, rest_s=30) == ()
 
 
 def test_the_rests_are_counted() -> None:

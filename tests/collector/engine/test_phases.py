@@ -31,11 +31,11 @@ def test_the_soak_begins_when_the_generator_does() -> None:
     )
     assert begin(phasing, 0).stretch.name == "baseline"
     for second, sent in ((1, 500), (2, 500), (3, 500)):
-        phasing.saw("generator", 1, [Sample("load.tx.packets", "", sent, START + second * S)])
+        phasing.observe("generator", 1, [Sample("load.tx.packets", "", sent, START + second * S)])
         assert phasing.next_change(START + second * S) is None
-    phasing.saw("dut", 2, [Sample("load.tx.packets", "", 9, START + 3 * S)])
+    phasing.observe("dut", 2, [Sample("load.tx.packets", "", 9, START + 3 * S)])
     assert phasing.next_change(START + 3 * S) is None
-    phasing.saw("generator", 1, [Sample("load.tx.packets", "", 900, START + 40 * S)])
+    phasing.observe("generator", 1, [Sample("load.tx.packets", "", 900, START + 40 * S)])
     turn = begin(phasing, 41)
     assert (turn.stretch.name, turn.stretch.window.begin_ns) == ("soak", START + 40 * S)
     assert turn.event is not None
@@ -49,7 +49,7 @@ def test_a_generator_that_never_sends_does_not_hold_the_run() -> None:
         [PhasePlan(name="baseline", seconds=60, until="load"), PhasePlan(name="soak", seconds=60)], START
     )
     begin(phasing, 0)
-    phasing.saw("generator", 1, [Sample("load.sending", "", 0, START + S)])
+    phasing.observe("generator", 1, [Sample("load.sending", "", 0, START + S)])
     assert phasing.next_change(START + 59 * S) is None
     turn = begin(phasing, 60)
     assert turn.stretch.window.begin_ns == START + 60 * S
@@ -64,9 +64,9 @@ def test_an_event_ends_a_phase_only_while_it_lasts() -> None:
     )
     begin(phasing, 0)
     for kind, begin_s in (("upgrade", 5), ("failover", -5), ("failover", 700)):
-        phasing.heard(Event(kind, "", "", START + begin_s * S, None))
+        phasing.observe_event(Event(kind, "", "", START + begin_s * S, None))
         assert phasing.next_change(START + 6 * S) is None
-    phasing.heard(Event("failover", "", "", START + 100 * S, None))
+    phasing.observe_event(Event("failover", "", "", START + 100 * S, None))
     turn = begin(phasing, 101)
     assert (turn.stretch.name, turn.stretch.window.begin_ns) == ("recovery", START + 100 * S)
 
@@ -75,7 +75,7 @@ def test_the_last_phase_may_end_early_too() -> None:
     """Then the run ends, once, when it is noticed: what was polled until then is of the run."""
     phasing = PhaseTimeline([PhasePlan(name="soak", seconds=86400, until="event stop")], START)
     begin(phasing, 0)
-    phasing.heard(Event("stop", "", "", START + 100 * S, None))
+    phasing.observe_event(Event("stop", "", "", START + 100 * S, None))
     for second in (101, 102):
         assert phasing.next_change(START + second * S) is None
         assert phasing.end_ns == START + 101 * S
@@ -92,7 +92,7 @@ def test_a_ramp_ends_when_the_levels_have_settled(rise_per_s: float, *, settles:
     ended_s = None
     for second in range(300):
         level = 0.2 + (0.3 if second > 20 else second * 0.015) + rise_per_s * second + 0.01 * rng.standard_normal()
-        phasing.saw("dut", 1, [Sample("system.cpu.utilization", "", level, START + second * S)])
+        phasing.observe("dut", 1, [Sample("system.cpu.utilization", "", level, START + second * S)])
         turn = phasing.next_change(START + second * S)
         if turn is not None:
             ended_s = second

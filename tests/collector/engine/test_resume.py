@@ -14,7 +14,7 @@ from soakwatch.core.clock import Clock, SteadyClock
 from soakwatch.core.errors import RecordError
 from soakwatch.engine.finish import why_unpolled
 from soakwatch.engine.hooks.setup import hooks_of
-from soakwatch.engine.promises import END, META, POLLED, Promises, hook_deed
+from soakwatch.engine.promises import END, META, POLLED, Promises, hook_action
 from soakwatch.engine.soak import Soak
 from soakwatch.engine.start import begin, resume
 from soakwatch.judge.verdict import fold
@@ -133,13 +133,13 @@ def test_a_hook_of_the_end_is_run_once_however_often_the_monitor_is_killed(tmp_p
     verdict = fold("p", Window(T0, T0 + 1), {"dut": "dut"}, [FAIL, hang], (), ())
     told = []
     with noting(tmp_path / "run") as (notes, record):
-        for deeds in ('{"hook 1: end": "begun"}', None):
-            record.set_meta(META, deeds or record_text(tmp_path / "run"))
+        for actions in ('{"hook 1: end": "begun"}', None):
+            record.set_meta(META, actions or record_text(tmp_path / "run"))
             promises = Promises.recorded(tmp_path / "run", record)
             hooks = hooks_of(plan(text), tmp_path, notes, lambda: T0, (), promises)
             asyncio.run(hooks.conclude(verdict))
-            assert promises.is_done(hook_deed(1, "end"))
-            assert len(promises.doubts) == (deeds is not None)
+            assert promises.is_done(hook_action(1, "end"))
+            assert len(promises.doubts) == (actions is not None)
             with RecordView.open(tmp_path / "run") as view:
                 told.append(sorted(kept.data.decode().strip() for kept in view.artifacts()))
                 (failed,) = [stored.event for stored in view.events()]
@@ -150,6 +150,6 @@ def test_a_hook_of_the_end_is_run_once_however_often_the_monitor_is_killed(tmp_p
 
 
 def record_text(folder: Path) -> str:
-    """The deeds that a record holds."""
+    """The actions that a record holds."""
     with RecordView.open(folder) as view:
         return view.meta(META) or ""

@@ -13,7 +13,7 @@ import pytest
 from soakwatch.core.errors import RecordError
 from soakwatch.engine.baseline_freeze import Freezing, baseline_in_process, compute_baseline, freeze
 from soakwatch.engine.phases import PhaseTimeline
-from soakwatch.engine.references import against
+from soakwatch.engine.references import choose_references
 from soakwatch.judge.baseline import META, BaselineSnapshot, Level, frozen_in, frozen_of, levels_of, period
 from soakwatch.judge.cases import CaseBuilder
 from soakwatch.judge.imported_baseline import MAX_SAMPLES, import_baseline, packed, unpacked
@@ -164,7 +164,7 @@ def test_the_case_has_the_imported_baseline_where_the_run_has_none(tmp_path: Pat
     """And its own, where it has one: then the other is not even copied, and a sentence says so."""
     earlier = run_of(tmp_path / "earlier", (("baseline", 60), ("soak", 30)))
     without, having = plan_from_text(SOAK, "plan.yaml"), plan_from_text(PLAN, "plan.yaml")
-    held = against(without, None, str(earlier), tmp_path, 0.0)
+    held = choose_references(without, None, str(earlier), tmp_path, 0.0)
     folder = run_of(tmp_path / "run", (("soak", 90),), SOAK, begin_s=7200)
     with Record.open(folder) as record:
         held.keep(record, without, T0 + 7200 * SECOND)
@@ -177,7 +177,7 @@ def test_the_case_has_the_imported_baseline_where_the_run_has_none(tmp_path: Pat
     assert (frozen.run, frozen.levels[0].count) == ("earlier", 60)
     (finding,) = rule.judge(case)
     assert "compared with the baseline of an earlier run" in finding.doubts
-    own = against(having, None, str(earlier), tmp_path, 0.0)
+    own = choose_references(having, None, str(earlier), tmp_path, 0.0)
     assert own.baseline is None
     assert own.warnings == ("the plan has a baseline phase of its own: that of earlier is not used",)
 
@@ -186,13 +186,13 @@ def test_a_baseline_of_another_device_is_reported(tmp_path: Path) -> None:
     """Target names that the earlier run does not know; and a run without a baseline phase lends none."""
     earlier = run_of(tmp_path / "earlier", (("baseline", 60),))
     other = plan_from_text(SOAK.replace("dut:", "fw2:"), "plan.yaml")
-    assert against(other, None, str(earlier), tmp_path, 0.0).warnings == (
+    assert choose_references(other, None, str(earlier), tmp_path, 0.0).warnings == (
         "the baseline of earlier knows no target fw2: it is another device",
         "the baseline of earlier has no samples that the rules of this plan use",
     )
     soaked = run_of(tmp_path / "soaked", (("soak", 30),), SOAK)
     with pytest.raises(RecordError, match="the run soaked has no baseline phase: name one that has"):
-        against(other, None, str(soaked), tmp_path, 0.0)
+        choose_references(other, None, str(soaked), tmp_path, 0.0)
 
 
 def test_a_damaged_imported_baseline_is_refused(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from soakwatch.core.errors import PlanError, RecordError
 from soakwatch.engine.calibrate import calibration_of, driven_of, generators_of, length_of, levels_of
-from soakwatch.engine.references import against
+from soakwatch.engine.references import choose_references
 from soakwatch.judge.calibration import chosen, fingerprint, read_reference, reference_path, write_reference
 from soakwatch.judge.ceiling import METRICS, Ceiling, NoCeiling, ceilings
 from soakwatch.plan import Plan, load_plan
@@ -323,7 +323,7 @@ def test_secrets_are_no_part_of_a_fingerprint(tmp_path: Path, monkeypatch: pytes
 def test_a_baseline_of_a_run_that_is_not_there_is_refused(tmp_path: Path) -> None:
     """Before anything is polled."""
     with pytest.raises(RecordError, match="none is not a run"):
-        against(plan_in(tmp_path), None, "none", tmp_path, NOW_S)
+        choose_references(plan_in(tmp_path), None, "none", tmp_path, NOW_S)
 
 
 def test_the_schema_knows_the_keys(tmp_path: Path) -> None:

@@ -121,10 +121,10 @@ def _show_plan(plan: Plan, rules: tuple[str, ...], *, verbose: bool) -> None:
 def _show_references(plan: Plan, runs: Path) -> None:
     import time
 
-    from soakwatch.engine.references import against
+    from soakwatch.engine.references import choose_references
 
     now_s = time.time()
-    references = against(plan, None, None, runs, now_s)
+    references = choose_references(plan, None, None, runs, now_s)
     for sentence in references.sentences(now_s):
         say(sentence)
     for warning in references.warnings:

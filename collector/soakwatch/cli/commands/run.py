@@ -113,7 +113,7 @@ def command(
     from soakwatch.engine.hooks.setup import check_outside
     from soakwatch.engine.notify.setup import check_notifications
     from soakwatch.engine.preflight import preflight
-    from soakwatch.engine.references import against
+    from soakwatch.engine.references import choose_references
     from soakwatch.engine.start import begin, discard
     from soakwatch.plan import load_plan, quick_plan
     from soakwatch.runs.catalog import kept_if_filled, new_folder
@@ -142,7 +142,7 @@ def command(
         for needed in to.secrets:
             secret(needed)
     clock = SteadyClock()
-    references = against(loaded, reference, baseline, runs_folder, clock.now_ns() * 1e-9)
+    references = choose_references(loaded, reference, baseline, runs_folder, clock.now_ns() * 1e-9)
     for warning in references.warnings:
         click.echo(f"soakwatch: warning: {warning}", err=True)
     for problem in preflight(loaded, clock.now_ns()):

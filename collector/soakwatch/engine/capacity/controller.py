@@ -23,7 +23,7 @@ _FOREVER_S = 1e9  # the caller limits the search's time
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class NextTrial:
     """The next trial: level and duration in seconds. The result of a ``warmup`` is not counted."""
 
     level: float
@@ -35,7 +35,7 @@ class Wanted:
 class Step:
     """State of a search: its next trial, None when it is over, and the bounds of its goals."""
 
-    wanted: Wanted | None
+    next_trial: NextTrial | None
     goals: tuple[GoalBounds, ...]
 
 
@@ -70,8 +70,8 @@ def step(goal: CapacityPlan, trials: Sequence[Trial]) -> Step:
 
     Raises RuntimeError if the library finds them contradictory.
 
-    >>> step(CapacityPlan.model_validate({"at_most": "1h"}), []).wanted
-    Wanted(level=1.0, seconds=2.0, warmup=True)
+    >>> step(CapacityPlan.model_validate({"at_most": "1h"}), []).next_trial
+    NextTrial(level=1.0, seconds=2.0, warmup=True)
     """
     goals = [
         SearchGoal(
@@ -91,11 +91,11 @@ def step(goal: CapacityPlan, trials: Sequence[Trial]) -> Step:
     config.max_load = goal.highest * _FULL
     config.search_duration_max, config.warmup_duration = _FOREVER_S, goal.first_trial_s
     search = MultipleLossRatioSearch(config=config)
-    wanted: Wanted | None = None
+    wanted: NextTrial | None = None
     try:
         search.search(_Replay(trials), debug=_quiet)
     except _NextTrialError as asked:
-        wanted = Wanted(asked.load / _FULL, asked.seconds, warmup=not trials)
+        wanted = NextTrial(asked.load / _FULL, asked.seconds, warmup=not trials)
     counted = [trial for trial in trials if not trial.warmup]
     return Step(wanted, tuple(_bounds(search, each, counted) for each in goals))
 

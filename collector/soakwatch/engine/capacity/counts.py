@@ -106,7 +106,7 @@ class TrialCounts:
         self.basis: Basis | None = None
         self.watching = False
 
-    def saw(self, role: str, poll: Poll, interval_ns: int) -> None:
+    def observe(self, role: str, poll: Poll, interval_ns: int) -> None:
         """One poll of a target with this role."""
         if role != GENERATOR:
             return

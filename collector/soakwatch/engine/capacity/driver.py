@@ -108,10 +108,10 @@ class CapacityDriver:
 
     def _begin(self, phase: PlannedPhase, *, again: bool) -> None:
         # Imported here: the library takes 0.25 s of CPU to load, and few runs search for a capacity.
-        from soakwatch.engine.capacity.search import SearchRun, Surroundings
+        from soakwatch.engine.capacity.search import SearchContext, SearchRun
 
         assert phase.search is not None
-        around = Surroundings(self._loads, self.counts, self._now_ns, self._ceilings, self._tell)
+        around = SearchContext(self._loads, self.counts, self._now_ns, self._ceilings, self._tell)
         self._phase, self._run = phase, SearchRun(phase.search, phase.window.begin_ns, around)
         if again:
             self._run.note(INTERRUPTED)

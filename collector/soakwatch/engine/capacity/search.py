@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 
 from soakwatch.core.units import show_seconds
-from soakwatch.engine.capacity.controller import Step, Wanted, step
+from soakwatch.engine.capacity.controller import NextTrial, Step, step
 from soakwatch.engine.capacity.counts import Counted, TrialCounts, UncountedError
 from soakwatch.engine.load_driver import LoadController
 from soakwatch.judge.capacity import CapacitySearch, GoalBounds, SearchState, Trial, limit_of
@@ -25,7 +25,7 @@ _MOST_READS = 5  # of counters that still change at rest: other traffic may come
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class SearchContext:
     """What a search needs: the loads, their counts, the run's clock, and the generators' measured ceilings.
 
     ``tell`` is awaited with each new state of the search, and a sentence if a trial is repeated, else "".
@@ -41,7 +41,7 @@ class Surroundings:
 class SearchRun:
     """Makes the trials of one search; ``state`` holds its results so far."""
 
-    def __init__(self, goal: CapacityPlan, begin_ns: int, around: Surroundings) -> None:
+    def __init__(self, goal: CapacityPlan, begin_ns: int, around: SearchContext) -> None:
         self._goal, self._around = goal, around
         self.state = CapacitySearch(begin_ns)
         self._told = False  # whether its end was told
@@ -51,8 +51,8 @@ class SearchRun:
         self._around.counts.basis = None
         step_ = self._step()
         try:
-            while step_.wanted is not None:
-                trial = await self._trial(step_.wanted)
+            while step_.next_trial is not None:
+                trial = await self._trial(step_.next_trial)
                 self.state = replace(self.state, trials=(*self.state.trials, trial))
                 step_ = self._step()
                 await self._around.tell(self.state, "")
@@ -89,7 +89,7 @@ class SearchRun:
         counted = [trial for trial in self.state.trials if not trial.warmup]
         return replace(goal, limit=limit_of(goal, counted, self._goal.highest, unit, self._around.ceilings))
 
-    async def _trial(self, wanted: Wanted) -> Trial:
+    async def _trial(self, wanted: NextTrial) -> Trial:
         repeats = 0
         while True:
             try:
@@ -105,7 +105,7 @@ class SearchRun:
                     )
                 await asyncio.sleep(max(self._goal.settle_s, self._around.counts.interval_s))
 
-    async def _attempt(self, wanted: Wanted, repeats: int) -> Trial:
+    async def _attempt(self, wanted: NextTrial, repeats: int) -> Trial:
         around = self._around
         await self._rest()
         shortest_s = POLLS * around.counts.interval_s
@@ -154,7 +154,7 @@ class SearchRun:
             self.state = replace(self.state, notes=(*self.state.notes, text))
 
 
-def _made(wanted: Wanted, counted: Counted, begin_ns: int, sent_s: float, repeats: int) -> Trial:
+def _made(wanted: NextTrial, counted: Counted, begin_ns: int, sent_s: float, repeats: int) -> Trial:
     return Trial(
         begin_ns,
         wanted.level,

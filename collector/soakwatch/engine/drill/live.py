@@ -48,7 +48,7 @@ class Pace:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class InjectedFault:
     """A fault that was injected, or in ``trouble`` why it could not be. Times are UTC ns."""
 
     fault: LiveFault
@@ -58,7 +58,7 @@ class Made:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Detection:
     """A rule that saw a fault: seconds from the fault's begin to the moment it marks, and to its live finding (None if
     only the final judgment has it)."""
 
@@ -80,7 +80,7 @@ class LiveDrill:
     pace: Pace
     tell: Callable[[str], None]
     over: Flag = field(default_factory=Flag)
-    made: list[Made] = field(default_factory=list)
+    made: list[InjectedFault] = field(default_factory=list)
     noticed: dict[FindingName, int] = field(default_factory=dict)  # when the live judge first reported it, UTC ns
     trouble: str = ""
 
@@ -145,7 +145,7 @@ class LiveDrill:
         outcome = {"trouble": trouble} if trouble else {}
         with external_events(self.folder) as kept:
             kept.end(stored, end_ns, outcome)
-        self.made.append(Made(fault, begin_ns, end_ns, trouble))
+        self.made.append(InjectedFault(fault, begin_ns, end_ns, trouble))
 
     def _begun(self) -> bool:
         with suppress(RecordError), RecordView.open(self.folder) as view:
@@ -190,14 +190,14 @@ def name_of(finding: Finding) -> FindingName:
     return finding.rule, finding.target, finding.metric, finding.object
 
 
-def seen_by(
-    made: Made, findings: Sequence[Finding], noticed: Mapping[FindingName, int], rest_s: float
-) -> tuple[Seen, ...]:
+def detections_of(
+    made: InjectedFault, findings: Sequence[Finding], noticed: Mapping[FindingName, int], rest_s: float
+) -> tuple[Detection, ...]:
     """The rules that fail or warn on the fault's target at a moment between its begin and the end of the rest after
     it."""
     first_ns, last_ns = made.begin_ns - _SLACK_NS, made.end_ns + round(rest_s * 1e9)
     longest_ns = _TREND * (last_ns - first_ns)
-    seen: dict[str, Seen] = {}
+    seen: dict[str, Detection] = {}
     for finding in findings:
         if finding.target != made.fault.target or finding.outcome not in _ALARMS:
             continue
@@ -208,7 +208,7 @@ def seen_by(
             live_ns = noticed.get(name_of(finding))
             live_s = None if live_ns is None or live_ns < first_ns else (live_ns - made.begin_ns) * 1e-9
             after_s = max(0.0, (mark.begin_ns - made.begin_ns) * 1e-9)
-            now = Seen(finding.rule, finding.outcome, after_s, live_s, finding.sentence)
+            now = Detection(finding.rule, finding.outcome, after_s, live_s, finding.sentence)
             known = seen.get(finding.rule)
             if known is None or after_s < known.after_s:
                 seen[finding.rule] = now

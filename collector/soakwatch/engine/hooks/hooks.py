@@ -13,7 +13,7 @@ from soakwatch.core.redaction import Redaction
 from soakwatch.core.run_command import RunsCommand, run_command
 from soakwatch.engine.hooks.limit import StormLimit
 from soakwatch.engine.hooks.trigger import HELD_BACK, HookFailedError, Trigger
-from soakwatch.engine.promises import Promises, hook_deed
+from soakwatch.engine.promises import Promises, hook_action
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan.hook import FINDINGS, CapturePlan, HookPlan
 from soakwatch.record import Artifact, artifact_name
@@ -62,7 +62,7 @@ class Hooks:
         self._run, self._now_ns, self._serials = run, now_ns, count(1)
         marks = promises or Promises(None)
         self._known = frozenset(known)
-        self._heard: set[str] = set(known)
+        self._triggered: set[str] = set(known)
         self._hooks = [
             _Hook(number, hook, run, environment, notes, capturing, redaction, now_ns, self._serials, marks, command)
             for number, hook in enumerate(planned, 1)
@@ -74,13 +74,13 @@ class Hooks:
             if "start" in hook.planned.on:
                 hook.set_off(Trigger("start", self._run, self._now_ns(), serial=next(self._serials), once="start"))
 
-    def hear_findings(self, findings: Iterable[Finding]) -> None:
+    def on_findings(self, findings: Iterable[Finding]) -> None:
         """Takes the current findings: one that did not fail or warn before triggers its hooks."""
         now = {identity_of(f): f for f in findings if f.outcome.value in FINDINGS}
         for identity, finding in now.items():
             if identity not in self._known:
                 self._tell(finding)
-                self._heard.add(identity)
+                self._triggered.add(identity)
         self._known = frozenset(now)
 
     async def finish(self, longest_s: float = FINISH_S) -> None:
@@ -93,7 +93,7 @@ class Hooks:
     async def conclude(self, verdict: Verdict, longest_s: float = FINISH_S) -> None:
         """The run is judged: triggers hooks for new findings and the verdict, then waits as ``finish`` does."""
         for finding in verdict.findings:
-            if finding.outcome.value in FINDINGS and identity_of(finding) not in self._heard:
+            if finding.outcome.value in FINDINGS and identity_of(finding) not in self._triggered:
                 self._tell(finding, once=identity_of(finding))
         for hook in self._hooks:
             if "end" in hook.planned.on:
@@ -105,8 +105,8 @@ class Hooks:
         serial = next(self._serials)
         trigger = Trigger(finding.outcome.value, self._run, self._now_ns(), finding, serial=serial, once=once)
         for hook in self._hooks:
-            if hook.hears(finding):
-                hook.hear(trigger, finding.rule)
+            if hook.matches(finding):
+                hook.trigger(trigger, finding.rule)
 
 
 class _Hook:
@@ -135,7 +135,7 @@ class _Hook:
         self._release_timer: asyncio.TimerHandle | None = None
         self._over = asyncio.Event()
 
-    def hears(self, finding: Finding) -> bool:
+    def matches(self, finding: Finding) -> bool:
         """True if a finding triggers it."""
         return (
             self.planned.about(finding.outcome.value)
@@ -143,7 +143,7 @@ class _Hook:
             and self.planned.target in {None, finding.target}
         )
 
-    def hear(self, trigger: Trigger, rule: str) -> None:
+    def trigger(self, trigger: Trigger, rule: str) -> None:
         """Triggers on a finding, or counts it if the storm limit is reached."""
         if self._limit.take(rule):
             self.set_off(trigger)
@@ -185,16 +185,16 @@ class _Hook:
     async def _do_all(self) -> None:
         while self._waiting:
             trigger = self._waiting.popleft()
-            deed = hook_deed(self._number, trigger.once)
+            action = hook_action(self._number, trigger.once)
             if not trigger.once:
                 await self._do(trigger)
-            elif await self._notes.do(self._promises.begin, deed):
+            elif await self._notes.do(self._promises.begin, action):
                 await self._do(trigger)
-                await self._notes.do(self._promises.done, deed)
-            elif self._promises.in_doubt(deed):
+                await self._notes.do(self._promises.done, action)
+            elif self._promises.in_doubt(action):
                 self._promises.doubts.append(f"hook {self._number}, {trigger.about}: {IN_DOUBT}")
                 await self._failed(trigger.target, f"{trigger.about}: {IN_DOUBT}")
-                await self._notes.do(self._promises.done, deed)
+                await self._notes.do(self._promises.done, action)
 
     async def _do(self, trigger: Trigger) -> None:
         # Evidence first: it fades, and who is notified may need it.

@@ -21,7 +21,7 @@ from soakwatch.engine.notify.message_text import (
 )
 from soakwatch.engine.notify.policy import FAILED, SENT, FailurePolicy, News
 from soakwatch.engine.notify.sending import Sender, Sent
-from soakwatch.engine.promises import Promises, notify_deed
+from soakwatch.engine.promises import Promises, notify_action
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import Plan
 from soakwatch.plan.notify import END, FAILURE, START, NotifyPlan
@@ -61,7 +61,7 @@ class Notifying:
         """The run begins, planned to end at ``end_ns``; a later call of ``account`` sends the message."""
         self._begun = self._now_ns(), end_ns
 
-    def hear_findings(self, findings: Iterable[Finding]) -> None:
+    def on_findings(self, findings: Iterable[Finding]) -> None:
         """Takes the current findings; sends what is new to those who want failures."""
         if self._recipients:
             so_far = tuple(findings)
@@ -87,7 +87,7 @@ class Notifying:
             self._send_start()
         text = ""
         for recipient in self._recipients:
-            if not self._promises.begin(notify_deed(recipient.number)):
+            if not self._promises.begin(notify_action(recipient.number)):
                 continue
             if END in recipient.planned.on:
                 text = text or ("" if recipient.planned.attach == "none" else _read(summary))
@@ -106,14 +106,14 @@ class Notifying:
     def settled(self) -> None:
         """The outcomes of the end's messages are recorded: marks them as done."""
         for recipient in self._recipients:
-            deed = notify_deed(recipient.number)
-            if self._promises.in_doubt(deed) and not self._promises.is_done(deed):
+            action = notify_action(recipient.number)
+            if self._promises.in_doubt(action) and not self._promises.is_done(action):
                 self._promises.doubts.append(
                     f"notification {recipient.number} to {recipient.planned.to} had been started when the monitor was"
                     " killed and may have been sent: it is not sent again"
                 )
-            if self._promises.is_begun(deed):
-                self._promises.done(deed)
+            if self._promises.is_begun(action):
+                self._promises.done(action)
 
     @property
     def busy(self) -> bool:
@@ -142,7 +142,7 @@ class Notifying:
     def _send_failures(self, recipient: _Recipient, findings: Sequence[Finding], *, final: bool) -> None:
         if FAILURE not in recipient.planned.on:
             return
-        news = recipient.policy.hear(findings, self._now_ns(), final=final)
+        news = recipient.policy.news(findings, self._now_ns(), final=final)
         if news is not None:
             recipient.queue.post(self._message(news, final=final))
 

@@ -38,7 +38,7 @@ class News:
 
 
 class FailurePolicy:
-    """Compares what the recipient knows with what fails now: ``hear`` returns the difference if worth a message.
+    """Compares what the recipient knows with what fails now: ``news`` returns the difference if worth a message.
 
     A message counts only once ``sent`` reports that it arrived; until then nothing else is sent.
     """
@@ -55,7 +55,7 @@ class FailurePolicy:
         for event in recorded:
             self._remember(event)
 
-    def hear(self, findings: Iterable[Finding], now_ns: int, *, final: bool = False) -> News | None:
+    def news(self, findings: Iterable[Finding], now_ns: int, *, final: bool = False) -> News | None:
         """The news if findings changed enough for a message; ``final`` if the run is over."""
         if self._under_way is not None:
             return None

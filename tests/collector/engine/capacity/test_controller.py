@@ -16,8 +16,8 @@ FULL = 1e6
 def search(goal: CapacityPlan, capacity: float, noise: float = 0.0, seed: int = 1) -> tuple[Step, list[Trial]]:
     """A whole search of a device that forwards so many packets a second of a million."""
     chance, trials = random.Random(seed), list[Trial]()
-    while (taken := step(goal, trials)).wanted is not None:
-        wanted = taken.wanted
+    while (taken := step(goal, trials)).next_trial is not None:
+        wanted = taken.next_trial
         offered = round(FULL * wanted.level * wanted.seconds)
         carried = round(capacity * (1 + chance.gauss(0, noise)) * wanted.seconds)
         trials.append(
@@ -57,7 +57,7 @@ def test_the_same_trials_ask_for_the_same_next_one() -> None:
     goal = CapacityPlan(loss=(0.0, 0.01), at_most_s=1200.0)
     _, trials = search(goal, 400_000.0, noise=0.01)
     for count in range(len(trials)):
-        wanted = step(goal, trials[:count]).wanted
+        wanted = step(goal, trials[:count]).next_trial
         assert wanted is not None
         assert (wanted.level, wanted.seconds) == (trials[count].level, trials[count].asked_s)
 

@@ -23,13 +23,13 @@ def polled(
     samples += [] if level is None else [Sample("load.level", "", level, at)]
     events: tuple[Event, ...] = ()
     answer = Answer(tuple(samples), events, ())
-    counts.saw("generator", Poll(source, at, at, 1, PollOutcome.OK, None, answer), S)
+    counts.observe("generator", Poll(source, at, at, 1, PollOutcome.OK, None, answer), S)
 
 
 def failed(counts: TrialCounts, second: float) -> None:
     """One poll that was not answered."""
     at = round(second * S)
-    counts.saw("generator", Poll(1, at, at, 1, PollOutcome.FAILED, "no answer", Answer((), (), ())), S)
+    counts.observe("generator", Poll(1, at, at, 1, PollOutcome.FAILED, "no answer", Answer((), (), ())), S)
 
 
 def trial(*polls: tuple[float, Readings], before: Readings, after: Readings) -> TrialCounts:

@@ -41,7 +41,7 @@ def captured(
         async def main() -> None:
             hooks = hooks_of(plan(text, targets), folder, notes, lambda: T0)
             for findings in findings_by_poll:
-                hooks.hear_findings(findings)
+                hooks.on_findings(findings)
                 await hooks.finish()
 
         asyncio.run(main())
@@ -146,7 +146,7 @@ def test_a_network_system_is_asked_at_its_prompt(tmp_path: Path, system: str) ->
                     "hooks: [{capture: {commands: [show tech, reload, show nothing], timeout: 10s}}]", targets
                 )
                 hooks = hooks_of(planned, tmp_path / "run", notes, lambda: T0)
-                hooks.hear_findings([FAIL])
+                hooks.on_findings([FAIL])
                 await hooks.finish()
 
         asyncio.run(main())

@@ -53,7 +53,7 @@ def files(folder: Path) -> dict[str, Artifact]:
 async def heard(hooks: Hooks, *judgings: Sequence[Finding]) -> None:
     """The findings of successive evaluations."""
     for judging in judgings:
-        hooks.hear_findings(judging)
+        hooks.on_findings(judging)
 
 
 def test_a_command_finds_the_finding_in_its_environment_and_nowhere_else(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_what_was_posted_before_a_crash_is_not_posted_again(tmp_path: Path) -> N
         async def main() -> Hooks:
             reported = {identity_of(FAIL)}
             hooks = hooks_of(plan("hooks: [{run: 'echo a'}]"), tmp_path, notes, lambda: T0, reported)
-            hooks.hear_findings([FAIL, finding("hang")])
+            hooks.on_findings([FAIL, finding("hang")])
             await hooks.finish()
             return hooks
 
@@ -172,7 +172,7 @@ def test_a_webhook_gets_the_finding_as_the_verdict_has_it(tmp_path: Path, monkey
 
         async def whole(hooks: Hooks) -> None:
             hooks.start()
-            hooks.hear_findings([FAIL])
+            hooks.on_findings([FAIL])
             await hooks.finish()
             await hooks.conclude(verdict)
 
@@ -207,7 +207,7 @@ def test_what_the_verdict_adds_is_posted_at_the_end(tmp_path: Path) -> None:
     verdict = fold("p", Window(T0, T0 + 1), {"dut": "dut"}, [FAIL, late], (), ())
 
     async def action(hooks: Hooks) -> None:
-        hooks.hear_findings([FAIL])
+        hooks.on_findings([FAIL])
         await hooks.finish()
         await hooks.conclude(verdict)
 
@@ -249,7 +249,7 @@ def test_what_is_held_back_is_posted_when_the_limit_allows(tmp_path: Path) -> No
     """Nobody waits for the end of the run to learn of a storm."""
 
     async def action(hooks: Hooks) -> None:
-        hooks.hear_findings([FAIL, finding("hang")])
+        hooks.on_findings([FAIL, finding("hang")])
         async with asyncio.timeout(200):
             while len(files(tmp_path / "run")) < 2:
                 await asyncio.sleep(0.05)
@@ -264,7 +264,7 @@ def test_the_end_of_the_run_waits_for_hooks_but_not_for_ever(tmp_path: Path) -> 
 
         async def main() -> None:
             hooks = hooks_of(plan("hooks: [{run: 'sleep 600', timeout: 1h}]"), tmp_path, notes, lambda: T0)
-            hooks.hear_findings([FAIL, finding("hang")])
+            hooks.on_findings([FAIL, finding("hang")])
             await hooks.finish(0.3)
 
         asyncio.run(main())

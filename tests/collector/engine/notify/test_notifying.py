@@ -62,8 +62,8 @@ def test_each_recipient_hears_what_it_asked_for(monkeypatch: pytest.MonkeyPatch,
         clock.now_ns += SETTLED_NS
         assert notifying.account() == []
         everything.wait_for(1)
-        notifying.hear_findings([finding(outcome=Outcome.WARN)])
-        notifying.hear_findings([finding()])
+        notifying.on_findings([finding(outcome=Outcome.WARN)])
+        notifying.on_findings([finding()])
         everything.wait_for(2)
         failures.wait_for(1)
         notifying.conclude(verdict(Outcome.FAIL, finding()), tmp_path / "report.html", tmp_path / "report.md")
@@ -110,7 +110,7 @@ def test_after_a_crash_nothing_is_sent_twice(monkeypatch: pytest.MonkeyPatch, tm
         first.start(T0 + HOUR)
         clock.now_ns += SETTLED_NS
         first.account()
-        first.hear_findings([finding()])
+        first.on_findings([finding()])
         first.finish()
         reported = first.account()
         assert [event.detail["what"] for event in reported] == ["start", "failure"]
@@ -118,10 +118,10 @@ def test_after_a_crash_nothing_is_sent_twice(monkeypatch: pytest.MonkeyPatch, tm
         second = notifying_of(text, tmp_path, clock, reported)
         second.start(T0 + HOUR)
         clock.now_ns += SETTLED_NS
-        second.hear_findings([finding()])
+        second.on_findings([finding()])
         second.account()
         clock.now_ns += PAUSE_NS
-        second.hear_findings([finding()])
+        second.on_findings([finding()])
         second.conclude(verdict(Outcome.FAIL, finding()), tmp_path / "none", tmp_path / "none")
         second.finish()
         assert [event.detail["what"] for event in second.account()] == ["end"]
@@ -138,7 +138,7 @@ def test_one_recipient_that_is_down_is_reported_once_and_delays_no_other(
     with posts() as server, caplog.at_level(logging.DEBUG):
         monkeypatch.setenv("UP", f"json://127.0.0.1:{server.port}")
         notifying = notifying_of("[{to: env:DOWN, on: failure}, {to: env:UP, on: failure}]", tmp_path, clock)
-        notifying.hear_findings([finding()])
+        notifying.on_findings([finding()])
         server.wait_for(1)
         notifying.finish(4.0)
         events = notifying.account()
@@ -162,7 +162,7 @@ def test_a_hanging_recipient_is_given_up_at_the_end(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("soakwatch.engine.notify.sending.Child", HangingSender)
     monkeypatch.setenv("SLOW", "json://127.0.0.1:9")
     notifying = notifying_of("[{to: env:SLOW, attach: none}]", tmp_path, Clock())
-    notifying.hear_findings([finding()])
+    notifying.on_findings([finding()])
     assert HANGING.acquire(timeout=MAX_WAIT_S)
     notifying.broke("the disk is full")
     assert notifying.busy
@@ -178,7 +178,7 @@ def test_a_run_that_tells_nobody_starts_nothing(tmp_path: Path) -> None:
     """No thread, no process, no word."""
     notifying = notifying_of("[]", tmp_path, Clock())
     notifying.start(T0 + HOUR)
-    notifying.hear_findings([finding()])
+    notifying.on_findings([finding()])
     notifying.conclude(verdict(), tmp_path / "none", tmp_path / "none")
     notifying.finish()
     assert notifying.account() == []

@@ -23,30 +23,30 @@ def notification(what: str, at_ns: int, of: Finding | None = None) -> Event:
 def test_the_first_failure_is_sent_at_once_and_once() -> None:
     """Warnings and passes are no failures; of several the earliest is the first."""
     policy = FailurePolicy()
-    assert policy.hear([finding(outcome=Outcome.WARN), finding(outcome=Outcome.PASS)], T0) is None
+    assert policy.news([finding(outcome=Outcome.WARN), finding(outcome=Outcome.PASS)], T0) is None
     late, early = finding(at_s=90), finding("hang", "", at_s=30)
-    news = policy.hear([late, early], T0)
+    news = policy.news([late, early], T0)
     assert news is not None
     assert (news.kind, news.findings, news.standing) == ("failure", (early, late), 2)
-    assert policy.hear([late, early], T0 + 2 * PAUSE_NS) is None, "until it is sent nothing else is told"
+    assert policy.news([late, early], T0 + 2 * PAUSE_NS) is None, "until it is sent nothing else is told"
     policy.sent(T0, well=True)
-    assert policy.hear([late, early], T0 + 2 * PAUSE_NS) is None
+    assert policy.news([late, early], T0 + 2 * PAUSE_NS) is None
 
 
 def test_later_failures_are_summed_up_after_a_pause() -> None:
     """One that came and went within the pause is no news."""
     policy, first = FailurePolicy(), finding()
-    policy.hear([first], T0)
+    policy.news([first], T0)
     policy.sent(T0, well=True)
     others = [finding("hang", f"core={n}") for n in range(3)]
-    assert policy.hear([first, *others], T0 + MINUTE) is None
-    assert policy.hear([first, finding("gap", "x")], T0 + 2 * MINUTE) is None
-    news = policy.hear([first, *others], T0 + PAUSE_NS)
+    assert policy.news([first, *others], T0 + MINUTE) is None
+    assert policy.news([first, finding("gap", "x")], T0 + 2 * MINUTE) is None
+    news = policy.news([first, *others], T0 + PAUSE_NS)
     assert news is not None
     assert (news.kind, len(news.findings), news.gone, news.standing) == ("more", 3, (), 4)
     policy.sent(T0 + PAUSE_NS, well=True)
-    assert policy.hear([first, others[0]], T0 + PAUSE_NS + MINUTE) is None
-    news = policy.hear([first, others[0]], T0 + 2 * PAUSE_NS)
+    assert policy.news([first, others[0]], T0 + PAUSE_NS + MINUTE) is None
+    news = policy.news([first, others[0]], T0 + 2 * PAUSE_NS)
     assert news is not None
     assert (len(news.findings), len(news.gone)) == (0, 2)
 
@@ -54,16 +54,16 @@ def test_later_failures_are_summed_up_after_a_pause() -> None:
 def test_a_first_failure_that_does_not_last_is_withdrawn_once() -> None:
     """At once; when it comes and goes again that is summed up."""
     policy, first = FailurePolicy(), finding()
-    policy.hear([first], T0)
+    policy.news([first], T0)
     policy.sent(T0, well=True)
-    news = policy.hear([], T0 + MINUTE)
+    news = policy.news([], T0 + MINUTE)
     assert news is not None
     assert (news.kind, news.standing) == ("withdrawn", 0)
     assert "process=bgpd" in news.gone[0]
     policy.sent(T0 + MINUTE, well=True)
     for minute in range(2, 30):
-        assert policy.hear([first] if minute % 2 else [], T0 + minute * MINUTE) is None
-    news = policy.hear([first], T0 + MINUTE + PAUSE_NS)
+        assert policy.news([first] if minute % 2 else [], T0 + minute * MINUTE) is None
+    news = policy.news([first], T0 + MINUTE + PAUSE_NS)
     assert news is not None
     assert (news.kind, news.findings) == ("more", (first,))
 
@@ -71,10 +71,10 @@ def test_a_first_failure_that_does_not_last_is_withdrawn_once() -> None:
 def test_what_could_not_be_sent_is_sent_again_later() -> None:
     """After a pause, as the first failure that it still is."""
     policy, first = FailurePolicy(), finding()
-    assert policy.hear([first], T0) is not None
+    assert policy.news([first], T0) is not None
     policy.sent(T0, well=False)
-    assert policy.hear([first], T0 + MINUTE) is None
-    news = policy.hear([first], T0 + PAUSE_NS)
+    assert policy.news([first], T0 + MINUTE) is None
+    news = policy.news([first], T0 + PAUSE_NS)
     assert news is not None
     assert news.kind == "failure"
 
@@ -85,7 +85,7 @@ def test_a_storm_of_days_is_a_bounded_number_of_messages() -> None:
     kinds = []
     for minute in range(72 * 60):
         failing = [finding("hang", f"core={n}") for n in range(20) if chance.random() < 0.5]
-        news = policy.hear(failing, T0 + minute * MINUTE)
+        news = policy.news(failing, T0 + minute * MINUTE)
         if news is not None:
             kinds.append((news.kind, news.last))
             policy.sent(T0 + minute * MINUTE, well=True)
@@ -93,7 +93,7 @@ def test_a_storm_of_days_is_a_bounded_number_of_messages() -> None:
     assert len(kinds) <= MAX_SUMMARIES + 2
     assert kinds[-1] == ("more", True)
     assert [last for _, last in kinds].count(True) == 1
-    final = policy.hear([], T0 + 72 * 60 * MINUTE, final=True)
+    final = policy.news([], T0 + 72 * 60 * MINUTE, final=True)
     assert final is not None, "the last word is told all the same"
 
 
@@ -101,13 +101,13 @@ def test_an_earlier_life_of_the_monitor_is_remembered() -> None:
     """After a crash the first failure is not reported twice; what came later is, after the pause."""
     first, other = finding(), finding("hang", "")
     resumed = FailurePolicy([notification("start", T0), notification("failure", T0, first)])
-    assert resumed.hear([first], T0 + MINUTE) is None
-    assert resumed.hear([first, other], T0 + MINUTE) is None
-    news = resumed.hear([first, other], T0 + PAUSE_NS)
+    assert resumed.news([first], T0 + MINUTE) is None
+    assert resumed.news([first, other], T0 + MINUTE) is None
+    news = resumed.news([first, other], T0 + PAUSE_NS)
     assert news is not None
     assert (news.kind, news.findings) == ("more", (other,))
     withdrawn = FailurePolicy([notification("failure", T0, first), notification("withdrawn", T0 + MINUTE)])
-    assert withdrawn.hear([], T0 + 2 * MINUTE) is None
-    gone = FailurePolicy([notification("failure", T0, first)]).hear([], T0 + MINUTE)
+    assert withdrawn.news([], T0 + 2 * MINUTE) is None
+    gone = FailurePolicy([notification("failure", T0, first)]).news([], T0 + MINUTE)
     assert gone is not None
     assert (gone.kind, gone.gone) == ("withdrawn", ("bgpd",))

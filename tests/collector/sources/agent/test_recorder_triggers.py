@@ -90,10 +90,10 @@ def stored(kind: str, target: str = "dut", name: str = "", at_ns: int = NOON) ->
 def test_an_event_is_heard_by_its_target_and_one_without_a_target_by_all() -> None:
     """Book-keeping events trigger nothing."""
     closer, dut, generator = triggers_of_two()
-    closer.hear_event(stored("link.down", "dut", "interface=eth0"))
-    closer.hear_event(stored("upgrade", ""))
+    closer.on_event(stored("link.down", "dut", "interface=eth0"))
+    closer.on_event(stored("upgrade", ""))
     for kind in ("device.identity", "recorder.window", "source.spool.lost", "core.present", "gap", "clock.step"):
-        closer.hear_event(stored(kind))
+        closer.on_event(stored(kind))
     assert dut.heard == [(NOON, "link.down interface=eth0"), (NOON, "upgrade")]
     assert generator.heard == [(NOON, "upgrade")]
 
@@ -105,11 +105,11 @@ def test_a_live_finding_is_heard_when_it_begins_to_fail_or_warn() -> None:
     marks = Mark(NOON, None, "old"), Mark(judged - 40 * S, None, "spike"), Mark(judged - 90 * S, None, "spike")
     warns = finding(Outcome.WARN, "cpu_spike", "dut", *marks)
     passes, old = finding(Outcome.PASS, "drops"), finding(Outcome.FAIL, "growth", "dut", Mark(NOON, None, "old"))
-    closer.hear_findings([passes, finding(Outcome.INCONCLUSIVE, "hang")], judged)
+    closer.on_findings([passes, finding(Outcome.INCONCLUSIVE, "hang")], judged)
     assert dut.heard == []
     for _ in range(3):
-        closer.hear_findings([passes, warns, old], judged)
-    closer.hear_findings([finding(Outcome.FAIL, "cpu_spike", "dut", *marks)], judged + 60 * S)
+        closer.on_findings([passes, warns, old], judged)
+    closer.on_findings([finding(Outcome.FAIL, "cpu_spike", "dut", *marks)], judged + 60 * S)
     assert dut.heard == [
         (judged - 40 * S, "warn: cpu_spike system.cpu.utilization"),
         (judged, "fail: growth system.cpu.utilization"),
@@ -123,10 +123,10 @@ def test_a_live_finding_is_heard_when_it_begins_to_fail_or_warn() -> None:
 def test_a_resumed_run_ignores_what_was_seen_before_it_stopped() -> None:
     """Neither recorded events nor earlier findings trigger a window; new ones do."""
     closer, dut, _ = triggers_of_two(since_ns=NOON)
-    closer.hear_event(stored("link.down", at_ns=NOON - S))
-    closer.hear_findings([finding(Outcome.FAIL, "hang")], NOON + 60 * S)
-    closer.hear_event(stored("link.up", at_ns=NOON + S))
-    closer.hear_findings([finding(Outcome.FAIL, "hang"), finding(Outcome.FAIL, "drops")], NOON + 120 * S)
+    closer.on_event(stored("link.down", at_ns=NOON - S))
+    closer.on_findings([finding(Outcome.FAIL, "hang")], NOON + 60 * S)
+    closer.on_event(stored("link.up", at_ns=NOON + S))
+    closer.on_findings([finding(Outcome.FAIL, "hang"), finding(Outcome.FAIL, "drops")], NOON + 120 * S)
     assert [why for _, why in dut.heard] == ["link.up", "fail: drops system.cpu.utilization"]
 
 
