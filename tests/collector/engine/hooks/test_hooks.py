@@ -15,8 +15,7 @@ from tests.collector.engine.hooks.hooks_kit import FAIL, T0, finding, noting, pl
 
 from soakwatch.core.errors import PlanError
 from soakwatch.engine.hooks import webhook
-from soakwatch.engine.hooks.hooks import Hooks
-from soakwatch.engine.hooks.limit import StormLimit
+from soakwatch.engine.hooks.hooks import Hooks, StormLimit
 from soakwatch.engine.hooks.setup import check_outside, hooks_of
 from soakwatch.engine.hooks.trigger import HookFailedError, Trigger
 from soakwatch.engine.hooks.webhook import post

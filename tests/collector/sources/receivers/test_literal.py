@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from soakwatch.sources.profiles.loading import load_profiles
-from soakwatch.sources.receivers.literal import literal_of
+from soakwatch.sources.receivers.log_event import literal_of
 
 
 @pytest.mark.parametrize(
