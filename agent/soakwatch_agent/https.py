@@ -78,12 +78,12 @@ def _token(path: str) -> bytes:
     return token
 
 
-class _Guest:
+class _Connection:
     """One connection: its start, its peer's address, and whether it has sent the right token."""
 
     def __init__(self, link: socket.socket, address: str) -> None:
         self.link, self.address = link, address
-        self.since_s, self.proved = time.monotonic(), False
+        self.since_s, self.authenticated = time.monotonic(), False
 
 
 class _Server(http.server.ThreadingHTTPServer):
@@ -94,7 +94,7 @@ class _Server(http.server.ThreadingHTTPServer):
         if ":" in address[0]:
             self.address_family = socket.AF_INET6
         self.context, self.agent, self.token = context, agent, token
-        self._guests: Dict[int, _Guest] = {}
+        self._connections: Dict[int, _Connection] = {}
         self._lock = threading.Lock()
         super().__init__(address, _Handler)
 
@@ -103,9 +103,9 @@ class _Server(http.server.ThreadingHTTPServer):
         assert isinstance(request, socket.socket)
         assert isinstance(client_address, tuple)
         with self._lock:
-            room = len(self._guests) < _MAX_CONNECTIONS or self._make_room()
+            room = len(self._connections) < _MAX_CONNECTIONS or self._make_room()
             if room:
-                self._guests[id(request)] = _Guest(request, str(client_address[0]))
+                self._connections[id(request)] = _Connection(request, str(client_address[0]))
         if not room:
             request.close()
             return
@@ -123,11 +123,11 @@ class _Server(http.server.ThreadingHTTPServer):
             return
         try:
             with self._lock:
-                guest = self._guests.pop(id(request), None)
-                if guest is not None:
-                    guest.link = safe
-                    self._guests[id(safe)] = guest
-            if guest is not None:
+                connection = self._connections.pop(id(request), None)
+                if connection is not None:
+                    connection.link = safe
+                    self._connections[id(safe)] = connection
+            if connection is not None:
                 safe.do_handshake()
                 self.finish_request(safe, client_address)
         except (OSError, ValueError, http.client.HTTPException):
@@ -140,40 +140,40 @@ class _Server(http.server.ThreadingHTTPServer):
         """Closes, a few times a second, connections without a token after 5 s, however slowly their bytes arrive."""
         now_s = time.monotonic()
         with self._lock:
-            for guest in list(self._guests.values()):
-                if not guest.proved and now_s - guest.since_s > _LOGIN_S:
-                    _end(guest)
+            for connection in list(self._connections.values()):
+                if not connection.authenticated and now_s - connection.since_s > _LOGIN_S:
+                    _end(connection)
 
-    def prove(self, request: object) -> None:
+    def authenticate(self, request: object) -> None:
         """Marks a connection as having sent the token: no deadline or newcomer ends it any more."""
         with self._lock:
-            guest = self._guests.get(id(request))
-            if guest is not None:
-                guest.proved = True
+            connection = self._connections.get(id(request))
+            if connection is not None:
+                connection.authenticated = True
 
     def _make_room(self) -> bool:
-        """Closes, of the address with most unproved connections, the oldest of them; False if all are proved."""
-        strangers = [guest for guest in self._guests.values() if not guest.proved]
+        """Closes the oldest unauthenticated connection of the address with most of them; False if there is none."""
+        strangers = [connection for connection in self._connections.values() if not connection.authenticated]
         if not strangers:
             return False
-        held = Counter(guest.address for guest in strangers)
-        victim = max(strangers, key=lambda guest: (held[guest.address], -guest.since_s))
-        del self._guests[id(victim.link)]
+        held = Counter(connection.address for connection in strangers)
+        victim = max(strangers, key=lambda connection: (held[connection.address], -connection.since_s))
+        del self._connections[id(victim.link)]
         _end(victim)
         return True
 
     def _forget(self, key: int) -> None:
         with self._lock:
-            self._guests.pop(key, None)
+            self._connections.pop(key, None)
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Logs nothing: strangers must not be able to fill a log."""
 
 
-def _end(guest: _Guest) -> None:
+def _end(connection: _Connection) -> None:
     """Shuts a connection down; the thread that waits on it then closes it."""
     with suppress(OSError):  # it has gone already
-        socket.socket.shutdown(guest.link, socket.SHUT_RDWR)  # TLS's own goodbye could block
+        socket.socket.shutdown(connection.link, socket.SHUT_RDWR)  # TLS's own goodbye could block
 
 
 class _Head:
@@ -233,7 +233,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         if not hmac.compare_digest(given, b"Bearer " + self.server.token):
             self._refuse(401, "wrong token")
             return
-        self.server.prove(self.connection)
+        self.server.authenticate(self.connection)
         length = self.headers.get("Content-Length", "")
         if self.path != PATH:
             self._refuse(404, "not found")

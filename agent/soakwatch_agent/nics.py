@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Dict, List, Optional
 
 from soakwatch_agent.facts.cpu import numa_node
-from soakwatch_agent.facts.ethtool import Ask, Kernel, asked
+from soakwatch_agent.facts.ethtool import DriverQuery, Kernel, query_drivers
 from soakwatch_agent.facts.machine import Machine, Notes, core_list, cores_of, cores_of_mask
 from soakwatch_agent.facts.pci import driver_of, pcie_link
 from soakwatch_model.tree import Tree
@@ -20,7 +20,7 @@ _ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 
 
 def nics(
-    machine: Machine, notes: Notes, globs: Optional[List[str]] = None, ask: Optional[Ask] = None
+    machine: Machine, notes: Notes, globs: Optional[List[str]] = None, ask: Optional[DriverQuery] = None
 ) -> Dict[str, Tree]:
     """The facts of the host's network interfaces by name, without the loopback.
 
@@ -43,7 +43,9 @@ def _is_nic(machine: Machine, name: str) -> bool:
     return name not in ("lo", "bonding_masters") and os.path.isdir(machine.path(f"{_NET}/{name}"))  # noqa: PTH112
 
 
-def _ask_drivers(machine: Machine, notes: Notes, names: List[str], ask: Optional[Ask]) -> Dict[str, Dict[str, Tree]]:
+def _ask_drivers(
+    machine: Machine, notes: Notes, names: List[str], ask: Optional[DriverQuery]
+) -> Dict[str, Dict[str, Tree]]:
     if ask is None and not machine.real:
         if names:
             notes.add(
@@ -54,7 +56,7 @@ def _ask_drivers(machine: Machine, notes: Notes, names: List[str], ask: Optional
     try:
         if ask is None:
             ask = kernel = Kernel()
-        answers, refused = asked(ask, names)
+        answers, refused = query_drivers(ask, names)
     except OSError as error:
         notes.add(f"drivers of network cards cannot be asked: {(error.strerror or 'no reason given').lower()}")
         return {}

@@ -38,7 +38,7 @@ _BUSY_S = 60.0  # a run counts as served for this long after its last question
 Reply = Iterator[bytes]
 
 
-class Reading:
+class FingerprintReader:
     """Reads the machine's fingerprint in a thread; each one is handed over once, then read anew."""
 
     def __init__(self, root: str) -> None:
@@ -80,7 +80,7 @@ class Agent:
     ) -> None:
         self._folder, self._clock, self._spool, self._sampler = folder, clock, spool, sampler
         self._recorder, self._mode, self._stop = recorder, mode, stop
-        self._reading = Reading(root)
+        self._fingerprints = FingerprintReader(root)
         self._served_ns = 0
         self._open_lock = threading.Lock()
         self._started = time.monotonic()
@@ -214,7 +214,7 @@ class Agent:
         """The fingerprint, read in the background so that no poll waits; ``tree`` is null until it is complete."""
         globs = body.get("interfaces")
         interfaces = [str(each) for each in globs] if isinstance(globs, list) else None
-        yield line_of(DONE, {"id": asked, "tree": self._reading.tree(interfaces)})
+        yield line_of(DONE, {"id": asked, "tree": self._fingerprints.tree(interfaces)})
 
     def _rest(self, asked: int, body: Object) -> Reply:
         """The run ended: stop polling until the next one."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch_agent.facts.ethtool import asked, ethtool
+from soakwatch_agent.facts.ethtool import ethtool, query_drivers
 from soakwatch_agent.facts.machine import Machine, Notes
 from soakwatch_agent.facts.memory import dimms
 from soakwatch_agent.fingerprint import fingerprint
@@ -231,7 +231,7 @@ def test_a_driver_is_asked_for_what_no_file_says() -> None:
         },
     }
     assert refused == ["its pause frames"]
-    assert asked(driver, ["eth0"])[1] == ["eth0 does not tell this user its pause frames"]
+    assert query_drivers(driver, ["eth0"])[1] == ["eth0 does not tell this user its pause frames"]
     assert b"keyk".decode() not in json.dumps(facts)
 
 
@@ -240,7 +240,7 @@ def test_an_interface_of_another_namespace_is_noted() -> None:
         raise OSError(errno.ENODEV, "No such device")
 
     sentence = "eth0 is in another network namespace: its driver was not asked for firmware, rings and RSS"
-    assert asked(elsewhere, ["eth0"]) == ({}, [sentence])
+    assert query_drivers(elsewhere, ["eth0"]) == ({}, [sentence])
 
 
 def facts_key() -> str:

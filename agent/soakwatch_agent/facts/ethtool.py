@@ -15,7 +15,7 @@ from soakwatch_agent.facts.machine import core_list
 from soakwatch_agent.procfs import clean
 from soakwatch_model.tree import Tree
 
-Ask = Callable[[str, bytes], bytes]
+DriverQuery = Callable[[str, bytes], bytes]
 """Sends one ethtool struct to the driver of an interface, returns it as the driver filled it. Raises OSError."""
 
 _SIOCETHTOOL = 0x8946
@@ -33,7 +33,7 @@ class Kernel:
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 
     def __call__(self, name: str, question: bytes) -> bytes:
-        """See Ask."""
+        """See DriverQuery."""
         buffer = array.array("B", question)
         request = struct.pack("16sP16x", name.encode("utf-8", "surrogateescape")[:15], buffer.buffer_info()[0])
         fcntl.ioctl(self._socket.fileno(), _SIOCETHTOOL, request)
@@ -44,7 +44,7 @@ class Kernel:
         self._socket.close()
 
 
-def ethtool(name: str, ask: Ask) -> Tuple[Dict[str, Tree], List[str]]:
+def ethtool(name: str, ask: DriverQuery) -> Tuple[Dict[str, Tree], List[str]]:
     """Firmware, rings, channels, coalescing, pause, offloads and RSS of an interface, and which of them were refused.
 
     What a driver does not have (EOPNOTSUPP) is absent. Raises OSError if the interface is not in this network
@@ -73,7 +73,7 @@ def ethtool(name: str, ask: Ask) -> Tuple[Dict[str, Tree], List[str]]:
     return facts, refused
 
 
-def _driver(name: str, ask: Ask) -> Dict[str, Tree]:
+def _driver(name: str, ask: DriverQuery) -> Dict[str, Tree]:
     answer = ask(name, struct.pack("=I192x", _GDRVINFO))
     texts = struct.unpack_from("=32s32s32s32s", answer, 4)
     keys = ("driver", "driver_version", "firmware", "bus")
@@ -81,16 +81,16 @@ def _driver(name: str, ask: Ask) -> Dict[str, Tree]:
     return {key: shown[at] for at, key in enumerate(keys) if shown[at] not in ("", "N/A")}
 
 
-def _numbers(name: str, ask: Ask, command: int, count: int) -> Tuple[int, ...]:
+def _numbers(name: str, ask: DriverQuery, command: int, count: int) -> Tuple[int, ...]:
     return struct.unpack_from(f"={count}I", ask(name, struct.pack(f"=I{4 * count}x", command)), 4)
 
 
-def _rings(name: str, ask: Ask) -> Dict[str, Tree]:
+def _rings(name: str, ask: DriverQuery) -> Dict[str, Tree]:
     most_rx, _, _, most_tx, rx, _, _, tx = _numbers(name, ask, _GRINGPARAM, 8)
     return {"rings": {"rx": rx, "rx_max": most_rx, "tx": tx, "tx_max": most_tx}}
 
 
-def _channels(name: str, ask: Ask) -> Dict[str, Tree]:
+def _channels(name: str, ask: DriverQuery) -> Dict[str, Tree]:
     numbers = _numbers(name, ask, _GCHANNELS, 8)
     channels: Dict[str, Tree] = {}
     for at, kind in enumerate(("rx", "tx", "other", "combined")):
@@ -99,7 +99,7 @@ def _channels(name: str, ask: Ask) -> Dict[str, Tree]:
     return {"channels": channels} if channels else {}
 
 
-def _coalescing(name: str, ask: Ask) -> Dict[str, Tree]:
+def _coalescing(name: str, ask: DriverQuery) -> Dict[str, Tree]:
     numbers = _numbers(name, ask, _GCOALESCE, 22)
     keys = ("rx_usecs", "rx_frames", "rx_usecs_irq", "rx_frames_irq", "tx_usecs", "tx_frames")
     values: Dict[str, Tree] = {key: numbers[at] for at, key in enumerate(keys) if numbers[at] or key.endswith("usecs")}
@@ -107,12 +107,12 @@ def _coalescing(name: str, ask: Ask) -> Dict[str, Tree]:
     return {"coalescing": values}
 
 
-def _pause(name: str, ask: Ask) -> Dict[str, Tree]:
+def _pause(name: str, ask: DriverQuery) -> Dict[str, Tree]:
     autoneg, rx, tx = _numbers(name, ask, _GPAUSEPARAM, 3)
     return {"pause": {"autoneg": bool(autoneg), "rx": bool(rx), "tx": bool(tx)}}
 
 
-def _offloads(name: str, ask: Ask) -> Dict[str, Tree]:
+def _offloads(name: str, ask: DriverQuery) -> Dict[str, Tree]:
     """The offloads that are on (True) or available (False), by the kernel's names."""
     mask, count = struct.unpack_from("=QI", ask(name, struct.pack("=IIQI", _GSSET_INFO, 0, 1 << _FEATURES, 0)), 8)
     if not mask or not 0 < count <= _MAX_STRINGS:
@@ -133,7 +133,7 @@ def _offloads(name: str, ask: Ask) -> Dict[str, Tree]:
     return {"offloads": offloads} if offloads else {}
 
 
-def _rss(name: str, ask: Ask) -> Dict[str, Tree]:
+def _rss(name: str, ask: DriverQuery) -> Dict[str, Tree]:
     """RSS: how many entries of the table point to which queue, the hash function, and a digest of the key."""
     header = "=IIIIBBBBI"
     try:
@@ -158,7 +158,7 @@ def _rss(name: str, ask: Ask) -> Dict[str, Tree]:
     return {"rss": rss}
 
 
-def _rss_table_only(name: str, ask: Ask) -> Dict[str, Tree]:
+def _rss_table_only(name: str, ask: DriverQuery) -> Dict[str, Tree]:
     (entries,) = struct.unpack_from("=I", ask(name, struct.pack("=II", _GRXFHINDIR, 0)), 4)
     if not 0 < 4 * entries <= _MAX_TABLE:
         return {}
@@ -176,7 +176,7 @@ def _spread(table: Tuple[int, ...]) -> Dict[str, Tree]:
     return rss
 
 
-def asked(ask: Optional[Ask], names: List[str]) -> Tuple[Dict[str, Dict[str, Tree]], List[str]]:
+def query_drivers(ask: Optional[DriverQuery], names: List[str]) -> Tuple[Dict[str, Dict[str, Tree]], List[str]]:
     """The facts of several interfaces, and a note for each that refused; without ``ask`` there are none."""
     answers: Dict[str, Dict[str, Tree]] = {}
     notes: List[str] = []

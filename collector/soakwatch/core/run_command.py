@@ -63,13 +63,13 @@ async def run_command(
     started_s, captured = loop.time(), BoundedOutput(max_output)
     async with AsyncExitStack() as pipes:
         # Our own pipes: asyncio's would wait for any process that still holds the output open.
-        stdout_pipe, stderr_pipe = await _ear(pipes, captured.take), await _ear(pipes, captured.take_error)
+        stdout_pipe, stderr_pipe = await _open_pipe(pipes, captured.take), await _open_pipe(pipes, captured.take_error)
         try:
             process = await asyncio.create_subprocess_exec(
                 *words,
                 stdin=DEVNULL,
-                stdout=stdout_pipe.mouth,
-                stderr=stderr_pipe.mouth,
+                stdout=stdout_pipe.write_end,
+                stderr=stderr_pipe.write_end,
                 start_new_session=True,
                 env={**users_own(os.environ), **environment},
             )
@@ -161,15 +161,15 @@ def _signal(process: Process, number: signal.Signals) -> None:
 
 
 class _PipeReader(asyncio.Protocol):
-    """The read end of a pipe; ``mouth`` is the write end for the process, ``quiet`` is done when nobody has that
+    """The read end of a pipe; ``write_end`` is the write end for the process, ``quiet`` is done when nobody has that
     open."""
 
-    def __init__(self, mouth: int, heard: Callable[[bytes], None], quiet: asyncio.Future[None]) -> None:
-        self.mouth, self.quiet, self._heard = mouth, quiet, heard
+    def __init__(self, write_end: int, take: Callable[[bytes], None], quiet: asyncio.Future[None]) -> None:
+        self.write_end, self.quiet, self._take = write_end, quiet, take
 
     def data_received(self, data: bytes) -> None:
         """Passes on what was read."""
-        self._heard(data)
+        self._take(data)
 
     def connection_lost(self, _: Exception | None) -> None:
         """Notes that the pipe was closed."""
@@ -178,16 +178,16 @@ class _PipeReader(asyncio.Protocol):
 
     def shut(self) -> None:
         """Closes this process's copy of the write end."""
-        os.close(self.mouth)
+        os.close(self.write_end)
 
 
-async def _ear(stack: AsyncExitStack, heard: Callable[[bytes], None]) -> _PipeReader:
+async def _open_pipe(stack: AsyncExitStack, take: Callable[[bytes], None]) -> _PipeReader:
     loop = asyncio.get_running_loop()
-    end, mouth = os.pipe()
-    ear = _PipeReader(mouth, heard, loop.create_future())
-    transport, _ = await loop.connect_read_pipe(lambda: ear, io.FileIO(end))
-    stack.push_async_callback(_closed, transport, ear.quiet)
-    return ear
+    end, write_end = os.pipe()
+    reader = _PipeReader(write_end, take, loop.create_future())
+    transport, _ = await loop.connect_read_pipe(lambda: reader, io.FileIO(end))
+    stack.push_async_callback(_closed, transport, reader.quiet)
+    return reader
 
 
 async def _closed(transport: asyncio.ReadTransport, quiet: asyncio.Future[None]) -> None:

@@ -58,7 +58,7 @@ def _values(value: Values) -> list[str]:
     return texts
 
 
-def write_long(file: IO[str], view: RecordView, run: Run, columns: Columns, wanted: Selection, *, head: bool) -> int:
+def write_long(file: IO[str], view: RecordView, run: Run, columns: Columns, selection: Selection, *, head: bool) -> int:
     """Writes a row per reading, series after series; returns the number of rows."""
     labels = run_labels(view)
     if head:
@@ -70,7 +70,7 @@ def write_long(file: IO[str], view: RecordView, run: Run, columns: Columns, want
         file.write(",".join(map(cell, names)) + "\n")
     of_run = "".join(f",{cell(labels.get(name, ''))}" for name in columns.labels)
     rows = 0
-    for table in tables(view, wanted):
+    for table in tables(view, selection):
         key = table.key
         own = object_labels(key.object)
         before = f",{cell(run.name)},{cell(key.target)},{cell(key.metric)},{cell(key.object)},"
@@ -87,12 +87,12 @@ def write_long(file: IO[str], view: RecordView, run: Run, columns: Columns, want
     return rows
 
 
-def write_wide(file: IO[str], view: RecordView, wanted: Selection) -> int:
+def write_wide(file: IO[str], view: RecordView, selection: Selection) -> int:
     """Writes a row per time and a column per series; returns the number of rows."""
-    keys = chosen_keys(view, wanted)
+    keys = chosen_keys(view, selection)
     file.write(",".join(["time", "phase", *map(cell, wide_names(keys))]) + "\n")
     rows = 0
-    for part in wide_parts(view, keys, wanted):
+    for part in wide_parts(view, keys, selection):
         phases = [cell(name) for name in part.phases]
         columns = [_values(part.values[:, number]) for number in range(len(keys))]
         named = [phases[number] for number in part.phase.tolist()]

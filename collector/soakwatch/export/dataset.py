@@ -34,7 +34,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ExportOptions:
     """What to write of each run: format, readings, and whether each series is a column (``wide``)."""
 
     format: Format
@@ -57,19 +57,19 @@ def runs_of(paths: Sequence[Path]) -> list[Run]:
     return runs
 
 
-def export_folder(runs: Sequence[Run], wanted: Wanted, folder: Path, *, force: bool = False) -> list[Written]:
+def export_folder(runs: Sequence[Run], options: ExportOptions, folder: Path, *, force: bool = False) -> list[Written]:
     """Writes everything of runs below a folder: ``samples/RUN.parquet``, ``polls/RUN.parquet`` and so on, or
     ``RUN.lp``.
 
     Files get their names only when all are complete. Raises ExportError, and RecordError for an unreadable record.
     """
-    suffix = next(suffix for suffix, known in SUFFIXES.items() if known == wanted.format)
-    columns = _columns(runs, wanted)
+    suffix = next(suffix for suffix, known in SUFFIXES.items() if known == options.format)
+    columns = _columns(runs, options)
     written: list[Written] = []
     with staging(force=force) as staged:
         for run in runs:
             file = f"{artifact_name(run.name)}{suffix}"
-            if wanted.format == "line-protocol":
+            if options.format == "line-protocol":
                 path = folder / file
                 with staged.file(path).open("wb", buffering=_BUFFER) as lines:
                     written.append(Written("lines", run.name, path, write_lines(lines, run, path)))
@@ -77,86 +77,88 @@ def export_folder(runs: Sequence[Run], wanted: Wanted, folder: Path, *, force: b
             with RecordView.open(run.path) as view:
                 path = folder / SAMPLES / file
                 written.append(
-                    Written(SAMPLES, run.name, path, _samples(staged.file(path), view, run, columns, wanted))
+                    Written(SAMPLES, run.name, path, _samples(staged.file(path), view, run, columns, options))
                 )
                 for table in TABLES:
                     path = folder / table.name / file
-                    rows = _small(staged.file(path), view, run, table, wanted.format)
+                    rows = _small(staged.file(path), view, run, table, options.format)
                     written.append(Written(table.name, run.name, path, rows))
     return written
 
 
-def export_file(runs: Sequence[Run], wanted: Wanted, path: Path, *, force: bool = False) -> list[Written]:
+def export_file(runs: Sequence[Run], options: ExportOptions, path: Path, *, force: bool = False) -> list[Written]:
     """Writes the readings, or all lines, of runs to one file; Parquet and wide tables take one run.
 
     Raises ExportError, and RecordError for an unreadable record.
     """
-    _one_file(runs, wanted)
-    columns = _columns(runs, wanted)
+    _one_file(runs, options)
+    columns = _columns(runs, options)
     with staging(force=force) as staged:
         draft = staged.file(path)
-        if wanted.format == "parquet":
+        if options.format == "parquet":
             with RecordView.open(runs[0].path) as view:
-                return [Written(SAMPLES, runs[0].name, path, _samples(draft, view, runs[0], columns, wanted))]
+                return [Written(SAMPLES, runs[0].name, path, _samples(draft, view, runs[0], columns, options))]
         with draft.open("wb", buffering=_BUFFER) as file:
-            return _stream(runs, wanted, columns, file, path)
+            return _stream(runs, options, columns, file, path)
 
 
-def export_stream(runs: Sequence[Run], wanted: Wanted, file: BinaryIO) -> None:
+def export_stream(runs: Sequence[Run], options: ExportOptions, file: BinaryIO) -> None:
     """The same as text to an open file, such as standard output. Raises as ``export_file``."""
-    _one_file(runs, wanted)
-    if wanted.format == "parquet":
+    _one_file(runs, options)
+    if options.format == "parquet":
         raise ExportError("a Parquet file cannot be written to a pipe: name a file or folder with --output")
-    _stream(runs, wanted, _columns(runs, wanted), file, Path("standard output"))
+    _stream(runs, options, _columns(runs, options), file, Path("standard output"))
 
 
-def _one_file(runs: Sequence[Run], wanted: Wanted) -> None:
-    if len(runs) > 1 and (wanted.format == "parquet" or wanted.wide):
-        what = "wide table" if wanted.wide else "Parquet file"
+def _one_file(runs: Sequence[Run], options: ExportOptions) -> None:
+    if len(runs) > 1 and (options.format == "parquet" or options.wide):
+        what = "wide table" if options.wide else "Parquet file"
         raise ExportError(f"one {what} takes one run, and {len(runs)} are named: name a folder with --output")
 
 
-def _columns(runs: Sequence[Run], wanted: Wanted) -> Columns:
-    if wanted.format == "line-protocol":
-        if wanted.selection != EVERYTHING or wanted.wide:
+def _columns(runs: Sequence[Run], options: ExportOptions) -> Columns:
+    if options.format == "line-protocol":
+        if options.selection != EVERYTHING or options.wide:
             raise ExportError(
                 "line protocol is all that a sink would write: --metric, --target, --phase and --wide are for CSV and"
                 " Parquet"
             )
         return Columns((), ())
-    if wanted.format == "parquet":
+    if options.format == "parquet":
         from soakwatch.export.parquet_files import needs_pyarrow
 
         needs_pyarrow()
-    return columns_of(runs, wanted.selection)
+    return columns_of(runs, options.selection)
 
 
-def _stream(runs: Sequence[Run], wanted: Wanted, columns: Columns, file: IO[bytes], path: Path) -> list[Written]:
+def _stream(
+    runs: Sequence[Run], options: ExportOptions, columns: Columns, file: IO[bytes], path: Path
+) -> list[Written]:
     written = []
     for number, run in enumerate(runs):
-        if wanted.format == "line-protocol":
+        if options.format == "line-protocol":
             written.append(Written("lines", run.name, path, write_lines(file, run, path)))
             continue
         with RecordView.open(run.path) as view, _text(file) as text:
-            if wanted.wide:
-                rows = write_wide(text, view, wanted.selection)
+            if options.wide:
+                rows = write_wide(text, view, options.selection)
             else:
-                rows = write_long(text, view, run, columns, wanted.selection, head=number == 0)
+                rows = write_long(text, view, run, columns, options.selection, head=number == 0)
         written.append(Written(SAMPLES, run.name, path, rows))
     return written
 
 
-def _samples(draft: Path, view: RecordView, run: Run, columns: Columns, wanted: Wanted) -> int:
-    if wanted.format == "parquet":
+def _samples(draft: Path, view: RecordView, run: Run, columns: Columns, options: ExportOptions) -> int:
+    if options.format == "parquet":
         from soakwatch.export import parquet_files
 
-        if wanted.wide:
-            return parquet_files.write_wide(draft, view, run, wanted.selection)
-        return parquet_files.write_long(draft, view, run, columns, wanted.selection)
+        if options.wide:
+            return parquet_files.write_wide(draft, view, run, options.selection)
+        return parquet_files.write_long(draft, view, run, columns, options.selection)
     with draft.open("wb", buffering=_BUFFER) as file, _text(file) as text:
-        if wanted.wide:
-            return write_wide(text, view, wanted.selection)
-        return write_long(text, view, run, columns, wanted.selection, head=True)
+        if options.wide:
+            return write_wide(text, view, options.selection)
+        return write_long(text, view, run, columns, options.selection, head=True)
 
 
 def _small(draft: Path, view: RecordView, run: Run, table: SmallTable, kind: Format) -> int:

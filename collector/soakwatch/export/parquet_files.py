@@ -67,18 +67,18 @@ def long_schema(columns: Columns, facts: Mapping[bytes, bytes]) -> pa.Schema:
     return pa.schema(fields, metadata=dict(facts))
 
 
-def write_long(path: Path, view: RecordView, run: Run, columns: Columns, wanted: Selection) -> int:
+def write_long(path: Path, view: RecordView, run: Run, columns: Columns, selection: Selection) -> int:
     """Writes a run's readings, a row each, series after series; returns the number of rows."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    units = {key.metric: series_unit(view, key) for key in chosen_keys(view, wanted)}
+    units = {key.metric: series_unit(view, key) for key in chosen_keys(view, selection)}
     schema = long_schema(columns, {**_metadata(run, view), b"soakwatch.units": json.dumps(units).encode()})
     texts = [field.name for field in schema if pa.types.is_dictionary(field.type)]
     rows = 0
     packed = {"time": "DELTA_BINARY_PACKED"}  # times of a series are evenly spaced
     with pq.ParquetWriter(path, schema, compression="zstd", use_dictionary=texts, column_encoding=packed) as writer:
-        for group in _groups(tables(view, wanted)):
+        for group in _groups(tables(view, selection)):
             writer.write_table(_long_table(schema, group, view, run, columns), row_group_size=2 * _GROUP)
             rows += sum(table.time_ns.size for table in group)
     return rows
@@ -143,13 +143,13 @@ def _dictionary(codes: NDArray[np.int32], texts: Sequence[str]) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(codes, mask=codes < 0), pa.array(texts, pa.string()))
 
 
-def write_wide(path: Path, view: RecordView, run: Run, wanted: Selection) -> int:
+def write_wide(path: Path, view: RecordView, run: Run, selection: Selection) -> int:
     """Writes a row per time and a column per series, with target, metric, object and unit as its metadata; returns the
     number of rows."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    keys = chosen_keys(view, wanted)
+    keys = chosen_keys(view, selection)
     fields = [pa.field("time", _type("time")), pa.field("phase", _type("text"))]
     for key, name in zip(keys, wide_names(keys), strict=True):
         about = {"target": key.target, "metric": key.metric, "object": key.object, "unit": series_unit(view, key)}
@@ -157,7 +157,7 @@ def write_wide(path: Path, view: RecordView, run: Run, wanted: Selection) -> int
     schema = pa.schema(fields, metadata=_metadata(run, view))
     rows = 0
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for part in wide_parts(view, keys, wanted):
+        for part in wide_parts(view, keys, selection):
             values = [part.values[:, number] for number in range(len(keys))]
             arrays = [
                 pa.array(part.time_ns, pa.int64()).cast(schema.field("time").type),

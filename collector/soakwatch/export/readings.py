@@ -39,7 +39,7 @@ class Columns:
     labels: tuple[str, ...]
 
 
-def columns_of(runs: Sequence[Run], wanted: Selection) -> Columns:
+def columns_of(runs: Sequence[Run], selection: Selection) -> Columns:
     """The columns that these runs need together.
 
     Raises RecordError if a run lacks what was asked for, or no run has a phase.
@@ -49,11 +49,11 @@ def columns_of(runs: Sequence[Run], wanted: Selection) -> Columns:
     phases: set[str] = set()
     for run in runs:
         with RecordView.open(run.path) as view:
-            for text in {key.object for key in chosen_keys(view, wanted)}:
+            for text in {key.object for key in chosen_keys(view, selection)}:
                 objects |= object_labels(text).keys()
             labels |= run_labels(view).keys()
             phases |= set(phase_names(view.phases())[1:])
-    for name in wanted.phases:
+    for name in selection.phases:
         if name not in phases:
             raise RecordError(f"no phase is called {name!r}{hint(name, phases)}")
     return Columns(tuple(sorted(objects)), tuple(sorted(labels)))
@@ -69,7 +69,7 @@ class WidePart:
     values: NDArray[np.float64]
 
 
-def wide_parts(view: RecordView, keys: Sequence[SeriesKey], wanted: Selection) -> Iterator[WidePart]:
+def wide_parts(view: RecordView, keys: Sequence[SeriesKey], selection: Selection) -> Iterator[WidePart]:
     """A wide table in order of time, in windows of about a million readings to bound memory."""
     phases = view.phases()
     names = phase_names(phases)
@@ -78,14 +78,14 @@ def wide_parts(view: RecordView, keys: Sequence[SeriesKey], wanted: Selection) -
     count = max(1, math.ceil(view.counts().samples / WINDOW_READINGS))
     edges = [window.begin_ns + (last_ns - window.begin_ns) * number // count for number in range(count + 1)]
     rows = max(1, _CELLS // max(1, len(keys)))
-    numbers = [number for number, name in enumerate(names) if name and name in wanted.phases]
+    numbers = [number for number, name in enumerate(names) if name and name in selection.phases]
     for index in range(count):
         begin_ns = edges[index] if index else None  # a device may date a reading before the first poll
         end_ns = None if index == count - 1 else edges[index + 1]
         series = [view.series(key, begin_ns, end_ns) for key in keys]
         time_ns = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(each.time_ns for each in series)]))
         phase = phases_at(time_ns, phases)
-        if wanted.phases:
+        if selection.phases:
             kept = np.isin(phase, numbers)
             time_ns, phase = time_ns[kept], phase[kept]
         for low in range(0, time_ns.size, rows):

@@ -39,7 +39,7 @@ class ImportedSeries:
     value: Values
     refused: str = ""  # why readings were dropped; "" if none were
     refused_share: float = 0.0
-    wanted: str = ""  # the metric that the column's name means, if its unit is unknown
+    suspected_metric: str = ""  # the metric that the column's name means, if its unit is unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def _settled(
         named = _with_object(share, column)
         scale, guess = named.scale, f"read as {MEMORY_SHARE} in %, because it lies between 0 and 100{OTHERWISE}"
     notes: list[str] = []
-    bears = ""
+    suspected = ""
     twin = done.get((column.target, named.metric, named.object))
     if scale is None or (twin is not None and not named.imported):
         if twin is not None and column.name in options.meanings:
@@ -150,7 +150,7 @@ def _settled(
                 f"{file}: columns {twin.column} and {column.name} would both be {named.metric} of the same "
                 "object: give them labels, such as --map COLUMN=METRIC,process=NAME"
             )
-        bears = named.metric if scale is None else ""
+        suspected = named.metric if scale is None else ""
         if scale is not None and twin is not None:
             guess = ""
             notes = [f"{file}: {twin.column} is {named.metric}, so {column.name} stays separate (override with --map)"]
@@ -168,7 +168,7 @@ def _settled(
         *(column.target, options.role_of(column.target), named.metric, named.object, named.unit, named.kind),
         *(named.growth, column.name),
         *(ordered.time_ns, value),
-        wanted=bears,
+        suspected_metric=suspected,
     )
     return _within(file, series, ordered.line, notes), notes, guess
 

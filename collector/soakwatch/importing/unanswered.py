@@ -17,7 +17,7 @@ _NEAR = 0.5  # intervals: readings this near to an answered poll belong to it
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Others:
+class RunReadings:
     """All readings of a run: their times, and the spans in which some source went on."""
 
     time_ns: Ints
@@ -25,7 +25,7 @@ class Others:
     end_ns: Ints
 
     @classmethod
-    def of(cls, paced: Sequence[tuple[Ints, int]]) -> Others:
+    def of(cls, paced: Sequence[tuple[Ints, int]]) -> RunReadings:
         """From the times and interval (ns) of each source."""
         begins, ends = [], []
         for time_ns, interval_ns in paced:
@@ -35,16 +35,16 @@ class Others:
         times = np.unique(np.concatenate([time_ns for time_ns, _ in paced]))
         return cls(times, np.sort(np.concatenate(begins)), np.sort(np.concatenate(ends)))
 
-    def went_on(self, polls: Polls) -> NDArray[np.bool_]:
+    def unanswered_by_target(self, polls: Polls) -> NDArray[np.bool_]:
         """For each poll, whether it was unanswered while others went on, both in that silence and at the poll's time.
         Polls before a source's first answer do not count: it may not have existed.
 
         >>> reads = np.arange(0, 100, 10)
-        >>> others = Others.of([(reads, 10), (np.array([0, 10, 20, 80, 90]), 10)])
+        >>> others = RunReadings.of([(reads, 10), (np.array([0, 10, 20, 80, 90]), 10)])
         >>> lost = Polls(reads, np.isin(reads, [0, 10, 20, 80, 90]), 10, regular=True)
-        >>> others.went_on(lost).tolist() == [False] * 3 + [True] * 5 + [False] * 2
+        >>> others.unanswered_by_target(lost).tolist() == [False] * 3 + [True] * 5 + [False] * 2
         True
-        >>> Others.of([(np.array([0, 10, 20, 80, 90]), 10)]).went_on(lost).any().item()
+        >>> RunReadings.of([(np.array([0, 10, 20, 80, 90]), 10)]).unanswered_by_target(lost).any().item()
         False
         """
         answers = np.flatnonzero(polls.answered)
@@ -67,7 +67,7 @@ class Others:
 
 
 @dataclass(frozen=True, slots=True)
-class Lasts:
+class LastReadings:
     """When each target was last read in each file, and which targets are generators."""
 
     by_file: Mapping[tuple[str, str], int]
@@ -80,7 +80,7 @@ class Lasts:
         Others are due to the end of their file and of the generators' files. Files of other devices may be cut
         anywhere.
 
-        >>> lasts = Lasts({("fw", "a"): 500, ("sw", "a"): 900, ("tg", "b"): 990}, frozenset({"tg"}))
+        >>> lasts = LastReadings({("fw", "a"): 500, ("sw", "a"): 900, ("tg", "b"): 990}, frozenset({"tg"}))
         >>> [lasts.due_until(name, file, 500, 10) for name, file in (("fw", "a"), ("sw", "a"), ("tg", "b"))]
         [990, None, None]
         """

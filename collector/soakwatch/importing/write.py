@@ -16,7 +16,7 @@ from soakwatch.core.units import plan_seconds
 from soakwatch.importing.build_series import Imported, ImportedSeries
 from soakwatch.importing.cadence import Polls, interval_of, polls_of
 from soakwatch.importing.timeline import Timeline
-from soakwatch.importing.unanswered import Lasts, Others
+from soakwatch.importing.unanswered import LastReadings, RunReadings
 from soakwatch.judge.unjudged_columns import account, measures
 from soakwatch.record import Record
 from soakwatch.record.bulk import PollColumns, Readings
@@ -78,7 +78,7 @@ def write_record(
             own_ns = max(int(axis[-1]) for axis in axes)
             until_ns = lasts.due_until(target, file, own_ns, interval_of(max(axes, key=len))[0])
             polls = polls_of(axes, due.begin_ns, until_ns if due.end_ns is None else due.end_ns)
-            unanswered = others.went_on(polls)
+            unanswered = others.unanswered_by_target(polls)
             label = f"{Path(file).name} every {plan_seconds(polls.interval_ns * 1e-9)}"
             if progress is not None:
                 progress(f"{target}: {label}")
@@ -108,7 +108,7 @@ def write_record(
                         "notes": list(part.notes),
                         "readings": Counter(item.target for item in part.series if measures(item.value)),
                         UNREAD: account(
-                            (item.column, item.target, item.metric, item.wanted, item.value)
+                            (item.column, item.target, item.metric, item.suspected_metric, item.value)
                             for item in part.series
                             if _outside(item)
                         ),
@@ -163,23 +163,23 @@ def _together(imported: Iterable[Imported]) -> Iterator[tuple[str, str, list[Imp
             yield target, part.file, some
 
 
-def _others(sources: Sequence[tuple[str, str, list[ImportedSeries]]]) -> Others:
+def _others(sources: Sequence[tuple[str, str, list[ImportedSeries]]]) -> RunReadings:
     """The readings of all sources of the run."""
     paced = []
     for _, _, part in sources:
         axes = {id(item.time_ns): item.time_ns for item in part}
         together = next(iter(axes.values())) if len(axes) == 1 else np.unique(np.concatenate(list(axes.values())))
         paced.append((together, interval_of(max(axes.values(), key=len))[0]))
-    return Others.of(paced)
+    return RunReadings.of(paced)
 
 
-def _lasts(imported: Sequence[Imported], roles: Mapping[str, str]) -> Lasts:
+def _lasts(imported: Sequence[Imported], roles: Mapping[str, str]) -> LastReadings:
     last_ns: dict[tuple[str, str], int] = {}
     for part in imported:
         for item in part.series:
             key = item.target, part.file
             last_ns[key] = max(last_ns.get(key, 0), int(item.time_ns[-1]))
-    return Lasts(last_ns, frozenset(target for target, role in roles.items() if role == GENERATOR))
+    return LastReadings(last_ns, frozenset(target for target, role in roles.items() if role == GENERATOR))
 
 
 def _stretches(

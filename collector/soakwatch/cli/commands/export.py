@@ -72,7 +72,7 @@ def command(
     from soakwatch.core.tables import harmless, show_table
     from soakwatch.export.dataset import (
         SUFFIXES,
-        Wanted,
+        ExportOptions,
         export_file,
         export_folder,
         export_stream,
@@ -97,12 +97,12 @@ def command(
     if of_file is not None and of_file != chosen:
         raise click.UsageError(f"--output {output} is a file of {of_file}, and --format says {chosen}: correct one")
     runs = runs_of(found)
-    wanted = Wanted(chosen, Selection(metrics, targets, phases), wide)
+    options = ExportOptions(chosen, Selection(metrics, targets, phases), wide)
     if output == STDOUT:
-        export_stream(runs, wanted, sys.stdout.buffer)
+        export_stream(runs, options, sys.stdout.buffer)
         return
     single = of_file is not None
-    written = (export_file if single else export_folder)(runs, wanted, Path(output), force=force)
+    written = (export_file if single else export_folder)(runs, options, Path(output), force=force)
     rows = [(each.what, each.run, f"{each.rows}", f"{each.path}") for each in written]
     show_table(("table", "run", "rows", "file"), [tuple(map(harmless, row)) for row in rows])
     if single and chosen != "line-protocol":

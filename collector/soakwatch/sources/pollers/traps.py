@@ -169,15 +169,15 @@ def _admit(listener: Listener, target: str, users: Sequence[User], stack: AsyncE
 
     receiver = listener.receiver3 or Receiver3(listener.send)
     try:
-        receiver.admit(target, users)
+        receiver.add_users(target, users)
     except PlanError:
         if listener.receiver3 is None:
-            receiver.dismiss(target, ())
+            receiver.remove_users(target, ())
         raise
     listener.receiver3 = receiver
 
     def dismiss() -> None:
-        if receiver.dismiss(target, users):
+        if receiver.remove_users(target, users):
             listener.receiver3 = None
 
     stack.callback(dismiss)

@@ -57,19 +57,19 @@ def listen_at(text: str) -> Listen:
     return Listen(str(address), number)
 
 
-def plain(address: str) -> str:
+def unmapped(address: str) -> str:
     """The plain form of an address: IPv4 that arrived on an IPv6 socket is IPv4.
 
-    >>> plain("::ffff:192.0.2.1"), plain("2001:db8::1")
+    >>> unmapped("::ffff:192.0.2.1"), unmapped("2001:db8::1")
     ('192.0.2.1', '2001:db8::1')
     """
     return address.removeprefix(_MAPPED) if address.startswith(_MAPPED) and "." in address else address
 
 
-def reached(family: int, address: str, port: int) -> tuple[str | int, ...]:
+def socket_address(family: int, address: str, port: int) -> tuple[str | int, ...]:
     """A numeric address in the form that a socket of this family takes. Raises OSError.
 
-    >>> reached(socket.AF_INET6, "192.0.2.1", 162)[:2]
+    >>> socket_address(socket.AF_INET6, "192.0.2.1", 162)[:2]
     ('::ffff:192.0.2.1', 162)
     """
     if family != socket.AF_INET6:
@@ -108,7 +108,7 @@ def _bound(listen: Listen, kind: socket.SocketKind, prepare: Callable[[socket.so
         prepare(opened)
         if listen.family == socket.AF_INET6:  # [::] takes IPv4 too, whatever the system's default is
             opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        opened.bind(reached(listen.family, listen.address, listen.port))
+        opened.bind(socket_address(listen.family, listen.address, listen.port))
     except BaseException:
         opened.close()
         raise

@@ -7,7 +7,7 @@ import socket
 import struct
 from collections.abc import Callable
 
-from soakwatch.sources.receivers.address import Listen, datagram_socket, plain, reached
+from soakwatch.sources.receivers.address import Listen, datagram_socket, socket_address, unmapped
 
 _MAX_DATAGRAM = 65535
 _AT_ONCE = 200  # datagrams in one turn of the event loop
@@ -54,7 +54,7 @@ class Datagrams:
     def send(self, data: bytes, address: str, port: int) -> None:
         """Sends an answer; drops it if it cannot be sent now, as UDP may."""
         try:
-            self._socket.sendto(data, reached(self._socket.family, address, port))
+            self._socket.sendto(data, socket_address(self._socket.family, address, port))
         except OSError:
             return
 
@@ -71,4 +71,4 @@ class Datagrams:
                 return
             except OSError:
                 continue  # an ICMP error for an answer of ours: the next datagram is fine
-            self._put(plain(str(sender[0])), int(sender[1]), data)
+            self._put(unmapped(str(sender[0])), int(sender[1]), data)

@@ -80,7 +80,7 @@ class Listener:
     async def enter(self, subscriber: Subscriber, channels: Channels) -> None:
         """Adds a source and opens missing transports. Raises OSError, and then changes nothing."""
         self._subscribers[subscriber] = channels  # first, so that open transports stay open meanwhile
-        subscriber.senders.when_changed(self._rerouted)
+        subscriber.senders.add_callback(self._rerouted)
         self._rerouted()
         try:
             if UDP in channels.channels and self.datagrams is None:
@@ -101,7 +101,7 @@ class Listener:
     def leave(self, subscriber: Subscriber) -> None:
         """Removes a source and closes unused transports; ``settled`` waits for that."""
         del self._subscribers[subscriber]
-        subscriber.senders.unless_changed(self._rerouted)
+        subscriber.senders.remove_callback(self._rerouted)
         wanted = frozenset[str]().union(*(channels.channels for channels in self._subscribers.values()))
         if UDP not in wanted and self.datagrams is not None:
             self.datagrams.close()

@@ -37,11 +37,11 @@ class SenderFilter:
         known = (*self._networks, *(network for known in self._hosts.values() for network in known))
         return any(sender.network_address in network for network in known)
 
-    def when_changed(self, call: Callable[[], None]) -> None:
+    def add_callback(self, call: Callable[[], None]) -> None:
         """Registers a function to call when the senders change."""
         self._callbacks.append(call)
 
-    def unless_changed(self, call: Callable[[], None]) -> None:
+    def remove_callback(self, call: Callable[[], None]) -> None:
         """Removes a registered function."""
         self._callbacks.remove(call)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from soakwatch.sources.receivers.address import Listen, plain, stream_socket
+from soakwatch.sources.receivers.address import Listen, stream_socket, unmapped
 from soakwatch.sources.receivers.framing import Frames, NoSyslogError
 from soakwatch.sources.receivers.queue import Subscriber
 
@@ -145,4 +145,4 @@ def _peer(writer: asyncio.StreamWriter) -> tuple[str, int]:
         with suppress(OSError):
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     peer = writer.get_extra_info("peername")
-    return (plain(str(peer[0])), int(peer[1])) if peer else ("", 0)
+    return (unmapped(str(peer[0])), int(peer[1])) if peer else ("", 0)

@@ -32,11 +32,11 @@ Key = tuple[str, bytes | None]
 class Receiver(Protocol):
     """Reads SNMPv3 for all sources at an address, because senders of informs must see one engine there."""
 
-    def admit(self, target: str, users: Sequence[User]) -> None:
+    def add_users(self, target: str, users: Sequence[User]) -> None:
         """Adds a source's users. Raises PlanError for invalid keys, or if another source contradicts them."""
         ...
 
-    def dismiss(self, target: str, users: Sequence[User]) -> bool:
+    def remove_users(self, target: str, users: Sequence[User]) -> bool:
         """Removes the users; True if none is left and the receiver is closed."""
         ...
 

@@ -65,7 +65,7 @@ class Receiver3:
         )
         self._own = bytes(self._engine.snmpEngineID)
 
-    def admit(self, target: str, users: Sequence[User]) -> None:
+    def add_users(self, target: str, users: Sequence[User]) -> None:
         """Adds a source's users. Raises PlanError for invalid keys, or if another source contradicts them."""
         for user in users:
             for other, known in self._admitted.get(user.key, ()):
@@ -89,7 +89,7 @@ class Receiver3:
                 "check its protocols and engine_id"
             ) from None
 
-    def dismiss(self, target: str, users: Sequence[User]) -> bool:
+    def remove_users(self, target: str, users: Sequence[User]) -> bool:
         """Removes the users; True if none is left and the receiver is closed."""
         self._remove(target, users)
         if self._admitted:

@@ -57,7 +57,7 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> P
         stack.push_async_callback(driven.stop)
         return driven
     lines = _Lines(site)
-    child = await begin(config.run, {}, lines.heard)
+    child = await begin(config.run, {}, lines.take)
     stack.push_async_callback(child.end, _how(config))
     return Command(child, lines, config)
 
@@ -117,7 +117,7 @@ class DrivenCommand:
         again = self._child is not None
         await self.stop()
         if level > 0:
-            self._child = await begin(self._words(level), self._environment(level), self._lines.heard)
+            self._child = await begin(self._words(level), self._environment(level), self._lines.take)
         self._level = level
         if again and level > 0:
             cause = {"cause": f"restarted for the level {level:g}"}
@@ -152,7 +152,7 @@ class _Lines:
         self._faults: list[Fault] = []
         self._unread = 0
 
-    def heard(self, line: bytes | None) -> None:
+    def take(self, line: bytes | None) -> None:
         """Takes one line of output; None for one that was too long."""
         if line is None:
             self._unread_line([Fault("", "", f"a line of more than {LINE_BYTES} bytes was dropped")])

@@ -21,13 +21,13 @@ _LOOK_S = 0.02
 
 
 class Child:
-    """One process; ``heard`` gets each line of its standard output, None for one over ``LINE_BYTES``."""
+    """One process; ``take`` gets each line of its standard output, None for one over ``LINE_BYTES``."""
 
-    def __init__(self, process: Process, heard: Callable[[bytes | None], None]) -> None:
-        self._process, self._heard = process, heard
+    def __init__(self, process: Process, take: Callable[[bytes | None], None]) -> None:
+        self._process, self._take = process, take
         self._errors = b""
         self._ended_at: float | None = None
-        self._ears = [asyncio.create_task(self._listen()), asyncio.create_task(self._listen_to_errors())]
+        self._readers = [asyncio.create_task(self._read_output()), asyncio.create_task(self._read_errors())]
 
     @property
     def ended(self) -> str | None:
@@ -36,7 +36,8 @@ class Child:
         if code is None:
             return None
         self._ended_at = time.monotonic() if self._ended_at is None else self._ended_at
-        silent = all(ear.done() for ear in self._ears)  # else a process that it started may hold the pipes open
+        # Not silent: a process that it started may hold the pipes open.
+        silent = all(reader.done() for reader in self._readers)
         if not silent and time.monotonic() < self._ended_at + _LEFT_OPEN_S:
             return None
         how = f"was stopped by {signal.Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
@@ -50,10 +51,10 @@ class Child:
                 self._signal(number)
                 await self._gone(_GRACE_S)
         self._signal(signal.SIGKILL)
-        await asyncio.wait(self._ears, timeout=_LEFT_OPEN_S)
-        for ear in self._ears:
-            ear.cancel()
-        await asyncio.wait(self._ears)
+        await asyncio.wait(self._readers, timeout=_LEFT_OPEN_S)
+        for reader in self._readers:
+            reader.cancel()
+        await asyncio.wait(self._readers)
 
     async def _gone(self, within_s: float) -> bool:
         """True if it has ended; wait() would also wait for whoever holds its pipes open."""
@@ -67,7 +68,7 @@ class Child:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, number)
 
-    async def _listen(self) -> None:
+    async def _read_output(self) -> None:
         output = self._process.stdout
         assert output is not None
         part, skipping = b"", False
@@ -75,23 +76,23 @@ class Child:
             *lines, part = (part + data).split(b"\n")
             for line in lines:
                 if not skipping:
-                    self._heard(line if len(line) <= LINE_BYTES else None)
+                    self._take(line if len(line) <= LINE_BYTES else None)
                 skipping = False
             if len(part) > LINE_BYTES:
                 if not skipping:
-                    self._heard(None)
+                    self._take(None)
                 part, skipping = b"", True
         if part and not skipping:
-            self._heard(part)
+            self._take(part)
 
-    async def _listen_to_errors(self) -> None:
+    async def _read_errors(self) -> None:
         errors = self._process.stderr
         assert errors is not None
         while data := await errors.read(LINE_BYTES):
             self._errors = (self._errors + data)[-MAX_BYTES:]
 
 
-async def begin(words: Sequence[str], environment: Mapping[str, str], heard: Callable[[bytes | None], None]) -> Child:
+async def begin(words: Sequence[str], environment: Mapping[str, str], take: Callable[[bytes | None], None]) -> Child:
     """Starts a command in its own session. Raises SourceError."""
     try:
         process = await asyncio.create_subprocess_exec(
@@ -107,4 +108,4 @@ async def begin(words: Sequence[str], environment: Mapping[str, str], heard: Cal
         raise SourceError(f"cannot start {words[0]}: {error.strerror}") from error
     except ValueError:
         raise SourceError(f"cannot start {words[0]}: its arguments contain a NUL character") from None
-    return Child(process, heard)
+    return Child(process, take)
