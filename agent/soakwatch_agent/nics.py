@@ -100,6 +100,7 @@ def nic(machine: Machine, name: str) -> Dict[str, Tree]:
         facts["rx_queues"] = sum(q.startswith("rx-") for q in queues)
         facts["tx_queues"] = sum(q.startswith("tx-") for q in queues)
     facts.update(_steering(machine, folder, queues))
+    # A virtio interface hangs below its PCI function, which has the node and link that the device lacks.
     card = _card(machine, folder)
     address = card.rpartition("/")[2]
     if _ADDRESS.fullmatch(address):

@@ -126,6 +126,7 @@ def cstates(machine: Machine, notes: Notes) -> Dict[str, Tree]:
                     notes.put(numbers[name], key, machine.whole(f"{here}/{file}"))
             disabled = machine.line(f"{here}/disable") or "0"
             states.setdefault(name, {}).setdefault("off" if disabled != "0" else "on", []).append(int(core[1]))
+    # A state may be disabled on some cores only; one that is enabled anywhere counts for the deepest.
     enabled: List[Dict[str, Tree]] = []
     for name, cores in states.items():
         if "on" in cores:

@@ -60,6 +60,7 @@ def sensitivity(
             unknown.append((who, _UNKNOWN))
             continue
         metrics = {sample.metric for sample in check.samples}
+        # Each rule speaks for the fastest of its own metrics here.
         if CPU_RULE in on and metrics & set(on[CPU_RULE].metrics):
             rule = on[CPU_RULE]
             sentence = spike_sentence(
@@ -85,6 +86,7 @@ def sensitivity(
                 _number(by_shape, "tolerance", 0.05),
             )
             sentences.append((who, sentence))
+        # All other rules share one sentence, on those that cannot decide at this interval.
         if sentence := unseen_sentence(check, plan.duration_s, [rule for name, rule in on.items() if name != CPU_RULE]):
             sentences.append((who, sentence))
     if not sentences and len(unknown) < len(checks):

@@ -98,12 +98,14 @@ def begin(
         BEGIN_KEY: "{}",  # until the sources have reported what their targets are
         PROMISES: "{}",
     }
+    # Labels that must be read from devices or commands are added once the run polls.
     static = {label.name: label.text for label in plan.labels if label.source is None}
     if plan.labels:
         facts[LABELS_KEY] = labels_json(static)
     if len(static) < len(plan.labels):
         facts[PENDING_KEY] = "1"
 
+    # Filled before it has its name: a record is complete, or is not there.
     def fill(record: Record) -> None:
         for key, value in facts.items():
             record.set_meta(key, value)

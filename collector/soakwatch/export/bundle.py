@@ -121,6 +121,7 @@ def unpack(bundle: Path, folder: Path) -> Path:
             for member in archive:
                 name = _inside(bundle, member)
                 room -= member.size
+                # Refused before it is written: a bomb must not fill the disk.
                 if len(found) >= _MOST_MEMBERS or room < 0 or (name != RECORD_NAME and member.size > _MOST_SMALL):
                     raise _refused(bundle, f"{name} has {show_bytes(member.size)}, which is more than a bundle holds")
                 data = archive.extractfile(member)
@@ -141,6 +142,7 @@ def unpack(bundle: Path, folder: Path) -> Path:
     except OSError as error:
         raise _refused(bundle, f"it cannot be unpacked: {error.strerror or error}") from None
     found.pop(SUMS, None)
+    # Every file must be listed with its digest, and every listed one must be there.
     for name in sorted(found.keys() | sums.keys()):
         if found.get(name) != sums.get(name):
             what = "is missing" if name not in found else "is not listed" if name not in sums else "was changed"

@@ -138,12 +138,14 @@ def _settled(
         raise DataError(f"{file}: {error}") from None
     sizes = np.abs(ordered.value.astype(np.float64))
     scale, guess = scale_of(column.name, named, float(sizes.max()), middle(sizes))
+    # Without a unit, "memory" between 0 and 100 can only be a percentage.
     if scale is None and named.metric == MEMORY and (share := _as_share(column, ordered, options)) is not None:
         named = _with_object(share, column)
         scale, guess = named.scale, f"read as {MEMORY_SHARE} in %, because it lies between 0 and 100{OTHERWISE}"
     notes: list[str] = []
     suspected = ""
     twin = done.get((column.target, named.metric, named.object))
+    # An unknown unit, or a metric that another column is already: the column becomes imported.NAME.
     if scale is None or (twin is not None and not named.imported):
         if twin is not None and column.name in options.meanings:
             raise DataError(

@@ -74,6 +74,7 @@ def write_record(
         sources = list(_together(imported))
         others, lasts = _others(sources), _lasts(imported, roles)
         for target, file, part in sources:
+            # The polls that the readings imply, answered, lost, or unanswered by the target alone.
             axes = [item.time_ns for item in part]
             own_ns = max(int(axis[-1]) for axis in axes)
             until_ns = lasts.due_until(target, file, own_ns, interval_of(max(axes, key=len))[0])
@@ -85,6 +86,7 @@ def write_record(
             if not polls.regular and polls.time_ns.size > 1:
                 notes.append(f"{file}: the lines of {_names(part)} come at irregular times: none counts as missing")
             last_ns = max(last_ns, int(polls.time_ns[-1]))
+            # Written in stretches, so that a long table needs little memory.
             name_of = SOURCE if polls.regular else UNPOLLED
             source = record.source(target, name_of, label, polls.interval_ns, required=True)
             for stretch in _stretches(polls, unanswered, part, due.why):
@@ -101,39 +103,33 @@ def write_record(
             "ended_ns": str(last_ns),
             GROWTH_KEY: json.dumps({item.metric: item.growth for item in series if item.growth and _outside(item)}),
             RULES_KEY: json.dumps(list(rules)),
-            IMPORTED_KEY: json.dumps(
-                [
-                    {
-                        "file": part.file,
-                        "notes": list(part.notes),
-                        "readings": Counter(item.target for item in part.series if measures(item.value)),
-                        UNREAD: account(
-                            (item.column, item.target, item.metric, item.suspected_metric, item.value)
-                            for item in part.series
-                            if _outside(item)
-                        ),
-                        LEFT_OUT: [
-                            {
-                                "column": item.column,
-                                "target": item.target,
-                                "why": item.refused,
-                                "share": item.refused_share,
-                            }
-                            for item in part.series
-                            if item.refused
-                        ],
-                        "columns": {
-                            item.column: f"{item.target} {item.metric} {item.object}".strip() for item in part.series
-                        },
-                    }
-                    for part in imported
-                ]
-            ),
+            IMPORTED_KEY: json.dumps([_origin(part) for part in imported]),
         }
         for key, value in facts.items():
             record.set_meta(key, value)
         record.finish()
     return tuple(notes)
+
+
+def _origin(part: Imported) -> dict[str, object]:
+    """What the record says of one file: its notes, readings by target, columns, and what was not read or left out."""
+    unread = (
+        (item.column, item.target, item.metric, item.suspected_metric, item.value)
+        for item in part.series
+        if _outside(item)
+    )
+    return {
+        "file": part.file,
+        "notes": list(part.notes),
+        "readings": Counter(item.target for item in part.series if measures(item.value)),
+        UNREAD: account(unread),
+        LEFT_OUT: [
+            {"column": item.column, "target": item.target, "why": item.refused, "share": item.refused_share}
+            for item in part.series
+            if item.refused
+        ],
+        "columns": {item.column: f"{item.target} {item.metric} {item.object}".strip() for item in part.series},
+    }
 
 
 def _outside(series: ImportedSeries) -> bool:
