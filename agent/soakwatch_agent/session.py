@@ -117,23 +117,29 @@ class Agent:
 
     def reply(self, question: bytes) -> Reply:
         """The lines of an answer, the last one ``done`` or ``error``. A bad question is an ``error``, never raises."""
-        asked = 0
+        question_id = 0
         try:
-            asked, ask, body = question_of(question)
+            question_id, ask, body = question_of(question)
             answer = self._replies.get(ask)
-            yield from (answer or self._unknown)(asked, body)
+            yield from (answer or self._unknown)(question_id, body)
         except FrameError as error:
-            yield line_of(ERROR, {"id": asked, "text": str(error)})
+            yield line_of(ERROR, {"id": question_id, "text": str(error)})
 
     def _unknown(self, _: int, __: Object) -> Reply:
         raise FrameError("unknown question: the collector is newer than this agent, update the agent")
 
-    def _ping(self, asked: int, _: Object) -> Reply:
+    def _ping(self, question_id: int, _: Object) -> Reply:
         yield line_of(
-            DONE, {"id": asked, "clock_ns": self._clock.now_ns(), "epoch": self._clock.epoch, "wall_ns": time.time_ns()}
+            DONE,
+            {
+                "id": question_id,
+                "clock_ns": self._clock.now_ns(),
+                "epoch": self._clock.epoch,
+                "wall_ns": time.time_ns(),
+            },
         )
 
-    def _open(self, asked: int, body: Object) -> Reply:
+    def _open(self, question_id: int, body: Object) -> Reply:
         run = word(body, "run")
         if not 0 < len(run) <= 200:
             raise FrameError("the name of a run must have 1 to 200 characters")
@@ -154,12 +160,12 @@ class Agent:
                     raise FrameError(f"the agent's folder cannot be written: {error.strerror}") from None
                 self._sampler.set(settings, at_once=fresh)
             self._served_ns = time.monotonic_ns()
-        yield line_of(DONE, {"id": asked, **self._spool_state()})
+        yield line_of(DONE, {"id": question_id, **self._spool_state()})
 
     def _busy(self) -> bool:
         return bool(self._served_ns) and time.monotonic_ns() - self._served_ns < _BUSY_S * 1e9
 
-    def _polls(self, asked: int, body: Object) -> Reply:
+    def _polls(self, question_id: int, body: Object) -> Reply:
         if word(body, "run") != self._spool.run:
             raise FrameError("the agent now serves another run: this run must open it again")
         self._served_ns = time.monotonic_ns()
@@ -181,7 +187,7 @@ class Agent:
             ahead = newest.seq
         for line in lines:
             yield poll_line(line.seq, line.epoch, line.wire)
-        yield line_of(DONE, {"id": asked, "ahead": ahead, **self._spool_state()})
+        yield line_of(DONE, {"id": question_id, "ahead": ahead, **self._spool_state()})
 
     def _newest_due_ns(self, seq: int) -> int:
         """Due time of the newest poll, ns; 0 if this process has not polled yet."""
@@ -205,32 +211,32 @@ class Agent:
             "cpu_s": time.process_time(),
         }
 
-    def _window(self, asked: int, body: Object) -> Reply:
+    def _window(self, question_id: int, body: Object) -> Reply:
         if self._recorder is None:
             raise FrameError("this agent runs without a flight recorder")
-        yield line_of(DONE, {"id": asked, **self._recorder.window(whole(body, "from_ns"), whole(body, "to_ns"))})
+        yield line_of(DONE, {"id": question_id, **self._recorder.window(whole(body, "from_ns"), whole(body, "to_ns"))})
 
-    def _fingerprint(self, asked: int, body: Object) -> Reply:
+    def _fingerprint(self, question_id: int, body: Object) -> Reply:
         """The fingerprint, read in the background so that no poll waits; ``tree`` is null until it is complete."""
         globs = body.get("interfaces")
         interfaces = [str(each) for each in globs] if isinstance(globs, list) else None
-        yield line_of(DONE, {"id": asked, "tree": self._fingerprints.tree(interfaces)})
+        yield line_of(DONE, {"id": question_id, "tree": self._fingerprints.tree(interfaces)})
 
-    def _rest(self, asked: int, body: Object) -> Reply:
+    def _rest(self, question_id: int, body: Object) -> Reply:
         """The run ended: stop polling until the next one."""
         if word(body, "run") == self._spool.run:
             self._sampler.set(None)
             self._served_ns = 0
             with contextlib.suppress(OSError):  # at worst it polls after its next start
                 delete_settings(self._folder)
-        yield line_of(DONE, {"id": asked})
+        yield line_of(DONE, {"id": question_id})
 
-    def _status(self, asked: int, _: Object) -> Reply:
+    def _status(self, question_id: int, _: Object) -> Reply:
         settings = self._sampler.settings
         yield line_of(
             DONE,
             {
-                "id": asked,
+                "id": question_id,
                 "pid": os.getpid(),
                 "up_s": round(time.monotonic() - self._started, 3),
                 "run": self._spool.run,
@@ -242,8 +248,8 @@ class Agent:
             },
         )
 
-    def _stop_agent(self, asked: int, _: Object) -> Reply:
-        yield line_of(DONE, {"id": asked})
+    def _stop_agent(self, question_id: int, _: Object) -> Reply:
+        yield line_of(DONE, {"id": question_id})
         self._stop()
 
 

@@ -73,16 +73,16 @@ def is_run_admin(kind: str) -> bool:
     return event_kind(kind).admin
 
 
-def words_of(kind: str, subject: str) -> str:
+def event_name(kind: str, subject: str) -> str:
     """An event in a few words.
 
-    >>> words_of("link.down", "interface=eth0"), words_of("failover", "")
+    >>> event_name("link.down", "interface=eth0"), event_name("failover", "")
     ('link.down interface=eth0', 'failover')
     """
     return short(f"{kind} {subject}".strip())
 
 
-def of_finding(finding: Finding) -> str:
+def finding_words(finding: Finding) -> str:
     """A finding's rule, metric and object in one line."""
     return short(" ".join(part for part in (finding.rule, finding.metric, finding.object) if part))
 
@@ -94,7 +94,7 @@ def key_of(finding: Finding) -> FindingKey:
 
 def capture_reason(finding: Finding, outcome: Outcome) -> str:
     """Why something was captured for a finding with this outcome; has no ``;``, which separates reasons."""
-    return f"{outcome.value}: {of_finding(finding)}"
+    return f"{outcome.value}: {finding_words(finding)}"
 
 
 def short(text: str) -> str:

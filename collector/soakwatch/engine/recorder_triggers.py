@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Protocol
 
-from soakwatch.core.event_kinds import FindingKey, capture_reason, is_internal, key_of, words_of
+from soakwatch.core.event_kinds import FindingKey, capture_reason, event_name, is_internal, key_of
 from soakwatch.record import StoredEvent
 from soakwatch.record.findings import identity_of
 from soakwatch_model.finding import Finding, Outcome
@@ -46,7 +46,7 @@ class RecorderTriggers:
         """Takes a recorded event; internal ones are ignored."""
         event = stored.event
         if not is_internal(event.kind):
-            self._tell(event.target, event.begin_ns, words_of(event.kind, event.object))
+            self._tell(event.target, event.begin_ns, event_name(event.kind, event.object))
 
     def on_findings(self, findings: Iterable[Finding], judged_ns: int) -> None:
         """Takes the current findings: a new fail or warn is captured at its newest moment.

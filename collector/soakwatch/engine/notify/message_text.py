@@ -9,7 +9,7 @@ from pathlib import Path
 from soakwatch.core.formatting import printable, quantity, share_text, utc
 from soakwatch.core.units import show_seconds
 from soakwatch.engine.notify.message import Kind, Message, Tone
-from soakwatch.engine.notify.policy import News, began_ns, words_of
+from soakwatch.engine.notify.policy import News, began_ns, finding_name
 from soakwatch.judge.problems import problem_words
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import Plan
@@ -68,7 +68,7 @@ def failure_message(run: str, news: News, start_ns: int, where: Where, *, final:
     at_ns = max(began_ns(first), start_ns)
     after = show_seconds((at_ns - start_ns) // 10**9)
     body = [
-        f"{safe(words_of(first))}: {safe(first.sentence)}",
+        f"{safe(finding_name(first))}: {safe(first.sentence)}",
         f"At {utc(at_ns)} UTC, {after} after the start.",
         "The run is over, and this is its judgment." if final else LIVE,
         f"Definition: {safe(first.definition)}",
@@ -76,10 +76,10 @@ def failure_message(run: str, news: News, start_ns: int, where: Where, *, final:
     ]
     if others:
         body.append(f"{counted(len(others), 'other finding')} fail{_s(len(others))} too:")
-        body += _listed([words_of(finding) for finding in others])
+        body += _listed([finding_name(finding) for finding in others])
     head = "FAIL" if final else "Failing"
     message = _message("failure", f"{head} {run}: {first.target} {first.rule}", [*body, *where.lines()], "failure")
-    return replace(message, finding=identity_of(first), about=words_of(first))
+    return replace(message, finding=identity_of(first), about=finding_name(first))
 
 
 def withdrawn_message(run: str, news: News, where: Where) -> Message:
@@ -101,7 +101,7 @@ def more_message(run: str, news: News, where: Where, *, final: bool) -> Message:
     body = []
     if news.findings:
         body.append(f"{counted(len(news.findings), 'finding')} that did not fail before:")
-        body += _listed([f"{words_of(finding)}: {finding.sentence}" for finding in news.findings])
+        body += _listed([f"{finding_name(finding)}: {finding.sentence}" for finding in news.findings])
     if news.gone:
         body.append(f"{counted(len(news.gone), 'finding')} withdrawn:")
         body += _listed(news.gone)

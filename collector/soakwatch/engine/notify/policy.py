@@ -62,7 +62,7 @@ class FailurePolicy:
         failing = {identity_of(f): f for f in findings if f.outcome is Outcome.FAIL}
         news = self._news(failing, now_ns, final=final)
         if news is not None:
-            self._under_way = news, {identity: words_of(f) for identity, f in failing.items()}
+            self._under_way = news, {identity: finding_name(f) for identity, f in failing.items()}
         return news
 
     def sent(self, now_ns: int, *, well: bool) -> None:
@@ -76,7 +76,7 @@ class FailurePolicy:
         if not well:
             return
         if news.kind == "failure":
-            self._first, self._about = identity_of(news.findings[0]), words_of(news.findings[0])
+            self._first, self._about = identity_of(news.findings[0]), finding_name(news.findings[0])
         if news.kind == "withdrawn":
             self._withdrawn = True
             self._believed.pop(self._first, None)
@@ -112,7 +112,7 @@ class FailurePolicy:
             self._believed.pop(self._first, None)
 
 
-def words_of(finding: Finding) -> str:
+def finding_name(finding: Finding) -> str:
     """Names a finding: target, rule and subject."""
     parts = finding.target, finding.rule, subject(finding.metric, finding.object)
     return " ".join(part for part in parts if part)

@@ -8,7 +8,7 @@ import statistics
 from collections import deque
 from dataclasses import dataclass, field
 
-from soakwatch.core.event_kinds import REACH_NS, WINDOW, FindingKey, is_internal, words_of
+from soakwatch.core.event_kinds import REACH_NS, WINDOW, FindingKey, event_name, is_internal
 from soakwatch.sources.abc import SourceError
 from soakwatch_agent.framing import Object
 from soakwatch_model.event import Event
@@ -135,7 +135,7 @@ class Windows:
         self._now_ns = now_ns
         for event in answer.events:
             if not is_internal(event.kind):
-                self.want(event.begin_ns, words_of(event.kind, event.object))
+                self.want(event.begin_ns, event_name(event.kind, event.object))
         for sample in answer.samples:
             if sample.metric == _CPU and self._machine.jumped(sample.value, now_ns, 1, seldom=False):
                 self.want(now_ns, "jump of the CPU")
