@@ -39,7 +39,7 @@ from soakwatch.importing.files import import_files, stem_of
 from soakwatch.importing.plausibility import possible
 from soakwatch.importing.rule_coverage import growth_of, notes_on_rules
 from soakwatch.integrations.attach import attach
-from soakwatch.judge.baseline import baseline_of
+from soakwatch.judge.baseline import baseline_window
 from soakwatch.judge.judge import RuleUse, judge
 from soakwatch.judge.uncatalogued_metrics import additional_metrics, traits, widened
 from soakwatch.judge.verdict import Verdict
@@ -143,7 +143,7 @@ def judge_series(
         raise ValueError(f"two samples have the same time, at positions {index - 1} and {index}: keep one of them")
     series = Series(target, name, object, trait, time_ns, values, cadence_s)
     window = Window(int(time_ns[0]), int(time_ns[-1]) + 1) if time_ns.size else Window(0, 1)
-    calm = baseline_of(phases) if Input.BASELINE in judge_rule.spec.inputs else None
+    calm = baseline_window(phases) if Input.BASELINE in judge_rule.spec.inputs else None
     baseline = () if calm is None else (series.between(calm.begin_ns, calm.end_ns),)
     wanted = [phase.window for phase in phases if phase.name in judge_rule.phases]
     if wanted:

@@ -15,7 +15,7 @@ from pathlib import Path
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.supervised_child import AsyncChild, python_module
 from soakwatch.engine.phases import PhaseTimeline
-from soakwatch.judge.baseline import META, PHASE, baseline_of, frozen_in, frozen_of
+from soakwatch.judge.baseline import META, PHASE, baseline_window, freeze_baseline, parse_baseline
 from soakwatch.record import Record, RecordView
 
 _AFTER_NS = 5_000_000_000  # the last polls of the phase may still be running when it ends
@@ -78,11 +78,11 @@ def compute_baseline(folder: Path) -> str | None:
     from soakwatch.plan.rules import planned_rules
 
     with RecordView.open(folder) as view:
-        own = baseline_of(view.phases())
-        kept = frozen_in(view.meta(META))
+        own = baseline_window(view.phases())
+        kept = parse_baseline(view.meta(META))
         if own is None or (kept is not None and kept.window == own):
             return None
-        snapshot = frozen_of(view, planned_rules(recorded_rules(view)))
+        snapshot = freeze_baseline(view, planned_rules(recorded_rules(view)))
     return None if snapshot is None else snapshot.text()
 
 

@@ -23,7 +23,7 @@ from soakwatch.engine.promises import POLLED, is_complete
 from soakwatch.engine.references import NOTHING, References
 from soakwatch.engine.self_monitor import CLOCK_STEP_S
 from soakwatch.judge.calibration import recorded_ceilings, together
-from soakwatch.judge.capacity import searches_of
+from soakwatch.judge.capacity import recorded_searches
 from soakwatch.judge.planned import PLANNED_KEY, SHARED_KEY, planned_text, shared_text
 from soakwatch.judge.poll_mode import META as POLL_MODE
 from soakwatch.judge.poll_mode import planned_text as poll_mode_text
@@ -193,7 +193,7 @@ def _context(folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str]) -
             live_findings=frozenset(identity_of(finding) for finding in view.findings(live=True)),
             last_due_ns=dict(view.last_due_ns()),
             stop_rules=plan.stop_on_fail | set(stop_rules),
-            searches=searches_of(view),
+            searches=recorded_searches(view),
             ceilings=together(plan, recorded_ceilings(view)),
             polled_ns=int(polled) if polled else None,
         )

@@ -71,7 +71,7 @@ class BaselineSnapshot:
         return json.dumps({**document, "sha256": _hash(document)}, sort_keys=True)
 
 
-class Kept(Protocol):
+class BaselineSource(Protocol):
     """What making a baseline reads of a record."""
 
     def phases(self) -> tuple[Phase, ...]:
@@ -87,7 +87,7 @@ class Kept(Protocol):
         ...
 
 
-def baseline_of(phases: Iterable[Phase]) -> Window | None:
+def baseline_window(phases: Iterable[Phase]) -> Window | None:
     """From the start of the first baseline phase to the end of the last; None if there is none."""
     windows = [phase.window for phase in phases if phase.name == PHASE]
     return (
@@ -104,9 +104,9 @@ def metrics_of(rules: Iterable[Rule]) -> tuple[str, ...]:
     )
 
 
-def frozen_of(record: Kept, rules: Iterable[Rule]) -> BaselineSnapshot | None:
+def freeze_baseline(record: BaselineSource, rules: Iterable[Rule]) -> BaselineSnapshot | None:
     """The run's own baseline; None if it had none, or no rule uses it."""
-    window = baseline_of(record.phases())
+    window = baseline_window(record.phases())
     if window is None:
         return None
     keys = sorted(record.keys(metrics_of(rules)))
@@ -114,7 +114,7 @@ def frozen_of(record: Kept, rules: Iterable[Rule]) -> BaselineSnapshot | None:
     return BaselineSnapshot("", window, levels_of(read), max(0, len(keys) - MAX_SERIES))
 
 
-def frozen_in(text: str | None) -> BaselineSnapshot | None:
+def parse_baseline(text: str | None) -> BaselineSnapshot | None:
     """The baseline stored in a record; None if there is none, or its hash does not match."""
     try:
         document = json.loads(text or "{}")

@@ -139,7 +139,7 @@ def stated_capacity(rule: Rule, record: MetaReader) -> Rule:
     The capacity is the middle between the bounds, its error that of a uniform distribution over them. A search that did
     not finish, found only a lower bound, or counted requests is ignored.
     """
-    searches = searches_of(record)
+    searches = recorded_searches(record)
     if not isinstance(rule, OverloadLoss) or rule.capacity > 0 or not searches or searches[-1].unit != "packet":
         return rule
     goal = min(searches[-1].goals, key=lambda goal: goal.loss, default=None)
@@ -154,13 +154,13 @@ def searches_text(searches: Sequence[CapacitySearch]) -> str:
     return json.dumps([asdict(search) for search in searches], allow_nan=False)
 
 
-def searches_of(record: MetaReader) -> tuple[CapacitySearch, ...]:
+def recorded_searches(record: MetaReader) -> tuple[CapacitySearch, ...]:
     """The searches of a run in order; () if it has none."""
     text = record.meta(META)
     return () if text is None else _SEARCHES.validate_json(text)
 
 
-def attained(trial: Trial, full_rate: float | None) -> float | None:
+def attained_share(trial: Trial, full_rate: float | None) -> float | None:
     """The share of the commanded rate that was sent; None if neither the generator nor other trials tell it.
 
     ``full_rate`` is the rate at level 1 according to trials that hit no limit.
@@ -196,7 +196,7 @@ def limit_of(
     tops = [trial.rate for trial in at.get(goal.upper if goal.upper is not None else goal.lower, [])]
     if ceiling and tops and max(tops) >= NEAR_CEILING * ceiling:
         return f"the bounds reach the generator's own ceiling of {rate_words(ceiling, unit)}"
-    shares = [share for t in at.get(goal.lower, []) if (share := attained(t, full_rate)) is not None]
+    shares = [share for t in at.get(goal.lower, []) if (share := attained_share(t, full_rate)) is not None]
     if shares and min(shares) < ATTAINED:
         return f"the generator sent only {100 * min(shares):.0f} % of what it was asked for"
     return ""
@@ -241,7 +241,7 @@ def trial_words(trial: Trial, unit: str) -> str:
 def capacity_findings(record: MetaReader, window: Window, targets: Sequence[str]) -> list[Finding]:
     """An inconclusive finding for each search that did not finish, which blocks a pass."""
     found = []
-    for search in searches_of(record):
+    for search in recorded_searches(record):
         if search.state is SearchState.FOUND:
             continue
         going_on = search.state is SearchState.RUNNING

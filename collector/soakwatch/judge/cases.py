@@ -13,7 +13,7 @@ from soakwatch.core.fingerprints import BEGIN_KEY
 from soakwatch.core.formatting import source_name
 from soakwatch.core.registry import is_load
 from soakwatch.judge.attribution import judged_target, labelled
-from soakwatch.judge.baseline import baseline_of
+from soakwatch.judge.baseline import baseline_window
 from soakwatch.judge.calibration import SOURCE as REFERENCE
 from soakwatch.judge.capacity import SOURCE as CAPACITY
 from soakwatch.judge.derived_events import derived_events
@@ -218,7 +218,7 @@ class CaseBuilder:
 
     def _in_baseline(self, keys: Sequence[SeriesKey]) -> tuple[Series, ...]:
         """The series in the run's own baseline phase; without one, in the imported baseline."""
-        own = baseline_of(self.phases)
+        own = baseline_window(self.phases)
         if own is not None:
             return tuple(self._record.series(key, own.begin_ns, own.end_ns) for key in keys)
         if self._imported_series is None:

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from soakwatch.core.errors import RecordError
-from soakwatch.judge.baseline import MAX_SERIES, META, BaselineSnapshot, baseline_of, levels_of, metrics_of
+from soakwatch.judge.baseline import MAX_SERIES, META, BaselineSnapshot, baseline_window, levels_of, metrics_of
 from soakwatch.plan import Plan
 from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.record.meta import EARLIER, decode, decode_ints, encode, setup_of
@@ -54,7 +54,7 @@ def import_baseline(folder: Path, plan: Plan, rules: Iterable[Rule]) -> Imported
     """
     with RecordView.open(folder) as view:
         run = view.path.parent.name or view.meta("run") or "run"
-        window = baseline_of(view.phases())
+        window = baseline_window(view.phases())
         if window is None:
             raise RecordError(f"the run {run} has no baseline phase: name one that has, or leave baseline out")
         names = {target.name for target in plan.targets}

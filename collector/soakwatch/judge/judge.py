@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 
 from soakwatch.judge.adjudicate.context import Context
 from soakwatch.judge.adjudicate.order import adjudicate
-from soakwatch.judge.adjudicate.set_aside import with_aside
-from soakwatch.judge.capacity import capacity_findings, searches_of
+from soakwatch.judge.adjudicate.set_aside import with_set_aside_facts
+from soakwatch.judge.capacity import capacity_findings, recorded_searches
 from soakwatch.judge.cases import CaseBuilder, Concerned
 from soakwatch.judge.judged_record import JudgeableRecord
 from soakwatch.judge.pass_requirements import Demand
-from soakwatch.judge.planned import shared_of
+from soakwatch.judge.planned import shared_hosts
 from soakwatch.judge.unjudged_columns import unjudged_columns
 from soakwatch.judge.verdict import Verdict, fold
 from soakwatch.plan.tenants import TenantPlan
@@ -74,7 +74,7 @@ def judge(
         case_builder,
         {use.rule.name: use.rule for use in uses},
         frozenset(use.rule.name for use in uses if use.demanded),
-        shared_of(record),
+        shared_hosts(record),
     )
     findings = adjudicate(written, context, live=False)
     insisted = all(use.required for use in uses)
@@ -105,7 +105,7 @@ def judge(
         case_builder.events,
         goes_on=goes_on,
     )
-    return replace(verdict, capacity=searches_of(record), set_aside=case_builder.plausible.set_aside())
+    return replace(verdict, capacity=recorded_searches(record), set_aside=case_builder.plausible.set_aside())
 
 
 def _judged(rule: Rule, case: Case, case_builder: CaseBuilder) -> Sequence[Finding]:
@@ -116,7 +116,7 @@ def _judged(rule: Rule, case: Case, case_builder: CaseBuilder) -> Sequence[Findi
         part = PartOfRun(case.window.seconds)
         findings = tuple(replace(finding, facts=(*finding.facts, part)) for finding in findings)
     plausible = case_builder.plausible
-    return with_aside(findings, plausible.of(case), plausible.of_load(case))
+    return with_set_aside_facts(findings, plausible.of(case), plausible.of_load(case))
 
 
 def _never_begun(rule: Rule, case: Case) -> Finding:

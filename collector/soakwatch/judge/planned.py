@@ -45,6 +45,6 @@ def shared_text(targets: Iterable[str]) -> str:
     return json.dumps(sorted(targets))
 
 
-def shared_of(record: _Record) -> frozenset[str]:
+def shared_hosts(record: _Record) -> frozenset[str]:
     """The shared hosts of a record."""
     return frozenset(map(str, json.loads(record.meta(SHARED_KEY) or "[]")))

@@ -82,7 +82,7 @@ def _shared_key(one: Problem) -> tuple[object, ...]:
     return (f.rule, f.metric, f.object, f.measured, tuple((m.begin_ns, m.end_ns) for m in f.marks), len(one.effects))
 
 
-def rate_of(finding: Finding) -> tuple[float, str] | None:
+def growth_rate(finding: Finding) -> tuple[float, str] | None:
     """The rate of a growth finding per hour (negative: it falls) and its unit; None for other findings."""
     growth = traits_of(finding.rule).growth
     grew = finding.fact(Growth)
@@ -95,7 +95,7 @@ def rate_of(finding: Finding) -> tuple[float, str] | None:
 
 def limit_words(finding: Finding) -> str:
     """The limit of a growth rule: a rate, or an increase over the run; "" if it states none."""
-    rate = rate_of(finding)
+    rate = growth_rate(finding)
     if rate is None or not finding.limit:
         return ""
     if finding.unit == rate[1]:
@@ -115,7 +115,7 @@ def clause(finding: Finding, *, where: bool = True) -> str:
     thing = thing_name(finding.metric, finding.object)
     where = where and thing != finding.target  # a device with one process bears its name
     on = f" on {finding.target}" if where else ""
-    rate = rate_of(finding)
+    rate = growth_rate(finding)
     if rate is not None:
         verb = "has grown" if rate[0] > 0 else "has fallen"
         of = plain_name(finding.metric, finding.object)
@@ -178,7 +178,7 @@ def problem_words(one: Problem, window: Window, phases: Sequence[Phase] = (), lo
     f = one.finding
     phase = "" if one.since_ns is None else phase_at(phases, one.since_ns)
     under = " ".join(part for part in (f"at {load}" if load else "", f"in phase {phase}" if phase else "") if part)
-    if rate_of(f) is not None:
+    if growth_rate(f) is not None:
         since = f" over {show_seconds(f.window.seconds)}" if one.since_ns is None else ""
         since = since or f" since {clock(one.since_ns or 0, window)}"
         limit = limit_words(f)
@@ -197,7 +197,7 @@ def problem_words(one: Problem, window: Window, phases: Sequence[Phase] = (), lo
 
 def _also(one: Problem, window: Window) -> str:
     """A further failure in a few words, with its time."""
-    at = "since" if rate_of(one.finding) is not None else "at"
+    at = "since" if growth_rate(one.finding) is not None else "at"
     moment = "" if one.since_ns is None else f" {at} {clock(one.since_ns, window)}{_back(one, window)}"
     return clause(one.finding) + moment
 

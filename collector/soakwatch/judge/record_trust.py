@@ -38,7 +38,7 @@ def refuse_contradictions(view: RecordView) -> None:
             raise _refused(view, f"its plan has the target {name!r} {in_plan}, its table of targets {in_table}")
 
 
-def weighed(verdict: Verdict, checked: Checked) -> Verdict:
+def with_record_check(verdict: Verdict, checked: Checked) -> Verdict:
     """The verdict with the result of checking its record. A changed record is inconclusive whatever the rules say, as
     nothing tells what it held before."""
     if not checked.changed:

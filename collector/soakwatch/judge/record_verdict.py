@@ -10,7 +10,7 @@ from soakwatch.core.registry import INSTALLED
 from soakwatch.core.yaml import parse
 from soakwatch.judge.capacity import stated_capacity
 from soakwatch.judge.judge import RuleUse, judge
-from soakwatch.judge.record_trust import refuse_contradictions, weighed
+from soakwatch.judge.record_trust import refuse_contradictions, with_record_check
 from soakwatch.judge.uncatalogued_metrics import (
     additional_metrics,
     inconclusive_if_unjudged,
@@ -113,7 +113,7 @@ def judge_record(
     checked = view.check()
     if view.meta(IMPORTED_KEY) is not None and checked.seal is None and not checked.changed:
         return verdict  # an imported table needs no seal
-    return weighed(verdict, checked)
+    return with_record_check(verdict, checked)
 
 
 def keep(record: Record, verdict: Verdict, judged_ns: int) -> None:

@@ -14,7 +14,16 @@ from soakwatch.core.formatting import extent, quantity, span_text, utc
 from soakwatch.core.labels import labels_words
 from soakwatch.core.plain_names import plain_name, thing_name
 from soakwatch.core.units import show_seconds
-from soakwatch.judge.problems import Problem, clause, clock, effect_words, limit_words, phase_at, problems_of, rate_of
+from soakwatch.judge.problems import (
+    Problem,
+    clause,
+    clock,
+    effect_words,
+    growth_rate,
+    limit_words,
+    phase_at,
+    problems_of,
+)
 from soakwatch.judge.verdict import Verdict
 from soakwatch.report.differences import difference_words
 from soakwatch.report.headline import headline, load_of, load_then
@@ -220,13 +229,13 @@ def _counts(verdict: Verdict) -> str:
 
 
 def _what(finding: Finding) -> str:
-    of = plain_name if rate_of(finding) is not None else thing_name
+    of = plain_name if growth_rate(finding) is not None else thing_name
     return f"{of(finding.metric, finding.object) or plain_words(finding.rule)} ({finding.rule})"
 
 
 def _how_much(finding: Finding) -> str:
     """The rate, from where to where, and what is allowed; of what does not grow the measured value and its limit."""
-    numbers, rate = finding.numbers, rate_of(finding)
+    numbers, rate = finding.numbers, growth_rate(finding)
     if rate is None:
         parts = [] if finding.measured is None else [quantity(finding.measured, finding.unit)]
         parts += [] if finding.limit is None else [f"limit {quantity(finding.limit, finding.unit)}"]

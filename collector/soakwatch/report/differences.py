@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from soakwatch.core.formatting import quantity
-from soakwatch.judge.problems import rate_of, thing_of_rule
+from soakwatch.judge.problems import growth_rate, thing_of_rule
 from soakwatch.judge.verdict import Verdict
 from soakwatch.runs.previous import Key, PreviousRun, key_of
 from soakwatch_model.finding import Outcome
@@ -70,7 +70,7 @@ def _then(verdict: Verdict, previous: PreviousRun, keys: Sequence[Key]) -> str:
     finding = next((finding for finding in verdict.findings if key_of(finding) == key), None)
     if before is None or finding is None or finding.measured is None:
         return ""
-    now, unit = rate_of(finding) or (finding.measured, finding.unit)
+    now, unit = growth_rate(finding) or (finding.measured, finding.unit)
     if unit != before[1]:
         return ""
     earlier, later = quantity(before[0], unit), quantity(now, unit)

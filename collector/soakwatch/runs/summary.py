@@ -11,7 +11,7 @@ from pathlib import Path
 from soakwatch.core.errors import RecordError
 from soakwatch.core.sparkline import Sparkline, sparkline
 from soakwatch.judge.baseline import META as BASELINE
-from soakwatch.judge.baseline import frozen_in
+from soakwatch.judge.baseline import parse_baseline
 from soakwatch.judge.planned import PLANNED_KEY
 from soakwatch.judge.rates import META as SO_FAR
 from soakwatch.judge.rates import LiveSnapshot, Rate, snapshot_of
@@ -80,7 +80,7 @@ def summary_in(view: RecordView, folder: Path, *, drawn: bool) -> RunSummary:
     metas, roles = view.metas(), view.roles()
     findings = view.findings(live="verdict" not in metas)
     coverage, uncovered = _coverage(view)
-    frozen = frozen_in(metas.get(BASELINE))
+    frozen = parse_baseline(metas.get(BASELINE))
     return RunSummary(
         line=line,
         reason=metas.get("reason", ""),

@@ -14,7 +14,7 @@ from soakwatch.core.errors import RecordError
 from soakwatch.engine.baseline_freeze import Freezing, baseline_in_process, compute_baseline, freeze
 from soakwatch.engine.phases import PhaseTimeline
 from soakwatch.engine.references import choose_references
-from soakwatch.judge.baseline import META, BaselineSnapshot, Level, frozen_in, frozen_of, levels_of, period
+from soakwatch.judge.baseline import META, BaselineSnapshot, Level, freeze_baseline, levels_of, parse_baseline, period
 from soakwatch.judge.cases import CaseBuilder
 from soakwatch.judge.imported_baseline import MAX_SAMPLES, import_baseline, packed, unpacked
 from soakwatch.judge.planned import planned_text
@@ -92,10 +92,10 @@ def test_what_is_frozen_reads_back_and_tells_when_it_was_changed() -> None:
     """One digit that is changed in the file is seen."""
     level = Level("dut", CPU.metric, "", "1", 60, 0.2, 0.01, (0.1, 0.2, 0.2, 0.3), None)
     text = BaselineSnapshot("", Window(T0, T0 + SECOND), (level,), 3).text()
-    assert frozen_in(text) == BaselineSnapshot("", Window(T0, T0 + SECOND), (level,), 3)
-    assert frozen_in(text.replace("0.01", "0.02")) is None
+    assert parse_baseline(text) == BaselineSnapshot("", Window(T0, T0 + SECOND), (level,), 3)
+    assert parse_baseline(text.replace("0.01", "0.02")) is None
     for wrong in (None, "", "{", "[]", "7", "null", '{"sha256": "x"}', text[:-9], json.dumps({"sha256": text})):
-        assert frozen_in(wrong) is None
+        assert parse_baseline(wrong) is None
 
 
 def test_the_baseline_is_frozen_when_its_phase_is_over(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_the_baseline_is_frozen_when_its_phase_is_over(tmp_path: Path) -> None:
 
     asyncio.run(main())
     (text,) = kept
-    frozen = frozen_in(text)
+    frozen = parse_baseline(text)
     assert frozen is not None
     assert frozen.window == Window(T0, T0 + 60 * SECOND)
     (level,) = [level for level in frozen.levels if level.metric == CPU.metric]
@@ -141,7 +141,7 @@ def test_a_run_that_ends_with_it_or_in_it_is_frozen_at_its_end(tmp_path: Path) -
         freeze(record, folder)
     assert compute_baseline(folder) is None
     with RecordView.open(folder) as view:
-        assert frozen_in(view.meta(META)) == frozen_of(view, planned_rules(()))
+        assert parse_baseline(view.meta(META)) == freeze_baseline(view, planned_rules(()))
     other = run_of(tmp_path / "other", (("soak", 30),), SOAK)
     assert compute_baseline(other) is None
 
@@ -171,7 +171,7 @@ def test_the_case_has_the_imported_baseline_where_the_run_has_none(tmp_path: Pat
     (rule,) = rules(without)
     with RecordView.open(folder) as view:
         (case,) = CaseBuilder(view).cases(rule, None)
-        frozen = frozen_in(view.meta(META))
+        frozen = parse_baseline(view.meta(META))
     assert [len(series) for series in case.before.baseline] == [60]
     assert frozen is not None
     assert (frozen.run, frozen.levels[0].count) == ("earlier", 60)

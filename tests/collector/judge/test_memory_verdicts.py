@@ -14,7 +14,7 @@ from soakwatch.api import judge_csv
 from soakwatch.cli.main import run as command
 from soakwatch.core.errors import EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS
 from soakwatch.judge.adjudicate.memory import of_shared_hosts
-from soakwatch.judge.planned import SHARED_KEY, shared_of, shared_text
+from soakwatch.judge.planned import SHARED_KEY, shared_hosts, shared_text
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import plan_from_text, plan_text, quick_plan
 from soakwatch.record import Record, RecordView
@@ -185,7 +185,7 @@ def test_a_quick_plan_of_this_machine_shares_it(tmp_path: Path) -> None:
     with Record.create(tmp_path / "run") as record:
         record.set_meta(SHARED_KEY, shared_text(["local"]))
     with RecordView.open(tmp_path / "run") as view:
-        assert shared_of(view) == {"local"}
+        assert shared_hosts(view) == {"local"}
 
 
 def test_a_program_that_is_warm_by_its_last_third_is_no_failure_of_a_short_run(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from soakwatch_model.metric_load import WHOLE_LOAD
 from soakwatch_model.set_aside import SetAside
 
 
-def with_aside(
+def with_set_aside_facts(
     findings: Sequence[Finding], aside: Sequence[SetAside], of_load: Sequence[SetAside]
 ) -> Sequence[Finding]:
     """Add to each finding, as facts and doubts, which readings of its series were set aside; a finding on the load gets

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from soakwatch.core.formatting import number, quantity, small_share, span_text, subject
 from soakwatch.core.units import show_seconds
 from soakwatch.judge.baseline import META as BASELINE
-from soakwatch.judge.baseline import BaselineSnapshot, Level, frozen_in
+from soakwatch.judge.baseline import BaselineSnapshot, Level, parse_baseline
 from soakwatch.judge.calibration import META as REFERENCE
 from soakwatch.judge.ceiling import KINDS
 from soakwatch.report.blocks import HTML, Block, Column, Heading, Table, Text
@@ -36,7 +36,7 @@ _LEVELS = (
 def blocks(page: Page) -> Sequence[Block]:
     """The reference and the baseline; nothing for a run that had neither."""
     text = page.source.meta(BASELINE)
-    baseline = frozen_in(text)
+    baseline = parse_baseline(text)
     drawn = _reference(page.source.meta(REFERENCE))
     if baseline is not None:
         drawn += _baseline(baseline, json.loads(text or "{}")["sha256"][:_HASH])

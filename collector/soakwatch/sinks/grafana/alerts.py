@@ -31,7 +31,7 @@ _OF_SOURCES = '"outcome" !~ /^(missed|overrun|gap)$/'
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AlertQuery:
     """An InfluxQL query of a rule, and how many seconds back ``$timeFilter`` reaches."""
 
     query: str
@@ -49,7 +49,7 @@ class Alert:
     uid: str
     title: str
     severity: str
-    queries: Mapping[str, Asked]
+    queries: Mapping[str, AlertQuery]
     condition: str
     wait: str
     board: str
@@ -58,11 +58,11 @@ class Alert:
     remedy: str
 
 
-_STATE = Asked('SELECT last("severity") FROM "soakwatch_verdict" WHERE $timeFilter GROUP BY "run"', _MAX_RUN_S)
+_STATE = AlertQuery('SELECT last("severity") FROM "soakwatch_verdict" WHERE $timeFilter GROUP BY "run"', _MAX_RUN_S)
 """The state of each run: -1 is running."""
 _WINDOW = {
-    "begin": Asked('SELECT last("begin_ms") FROM "soakwatch_verdict" WHERE $timeFilter GROUP BY "run"', _EVER_S),
-    "end": Asked(
+    "begin": AlertQuery('SELECT last("begin_ms") FROM "soakwatch_verdict" WHERE $timeFilter GROUP BY "run"', _EVER_S),
+    "end": AlertQuery(
         'SELECT last("end_ms") * (last("rank") + 1) / (last("rank") + 1) FROM "soakwatch_verdict" WHERE $timeFilter'
         ' GROUP BY "run"',
         _EVER_S,
@@ -105,12 +105,12 @@ ALERTS = (
         "A finding failed",
         "critical",
         {
-            "failed": Asked(
+            "failed": AlertQuery(
                 'SELECT count("rank") FROM "soakwatch_finding" WHERE $timeFilter AND "rank" = 3'
                 ' GROUP BY "run", "rule", "target"',
                 _MAX_RUN_S,
             ),
-            "recent": Asked(
+            "recent": AlertQuery(
                 'SELECT count("ok") FROM "soakwatch_poll" WHERE $timeFilter GROUP BY "run", "target"', _HOUR_S
             ),
         },
@@ -126,7 +126,7 @@ ALERTS = (
         "A source is silent",
         "warning",
         {
-            "silent": Asked(
+            "silent": AlertQuery(
                 f'SELECT 1 - last("ok") FROM "soakwatch_poll" WHERE $timeFilter AND {_OF_SOURCES}'
                 ' GROUP BY "run", "target", "source"',
                 _HOUR_S,
@@ -146,7 +146,7 @@ ALERTS = (
         "The sink is late",
         "warning",
         {
-            "lag": Asked(
+            "lag": AlertQuery(
                 'SELECT last("value") FROM "monitor.sink.lag" WHERE $timeFilter GROUP BY "run", "sink"', _HOUR_S
             ),
             "state": _STATE,
@@ -163,7 +163,7 @@ ALERTS = (
         "soakwatch-sink-backlog",
         "The backlog of the sink grows",
         "warning",
-        {"growth": Asked(_GROWTH, 900)},
+        {"growth": AlertQuery(_GROWTH, 900)},
         "$growth > 0",
         "5m",
         "soakwatch-monitor",
@@ -176,7 +176,7 @@ ALERTS = (
         "soakwatch-run-stale",
         "A run is stale",
         "critical",
-        {"quiet": Asked(_QUIET, _STALE_S), "state": _STATE},
+        {"quiet": AlertQuery(_QUIET, _STALE_S), "state": _STATE},
         "$quiet > 0 && $state == -1",
         "1m",
         "soakwatch-run",
@@ -235,7 +235,7 @@ def _rule(alert: Alert, source_uid: str, board: Object, page: str | None) -> Obj
     }
 
 
-def _query(name: str, asked: Asked, source_uid: str) -> Object:
+def _query(name: str, asked: AlertQuery, source_uid: str) -> Object:
     model: Object = {
         "refId": name,
         "datasource": {"type": "influxdb", "uid": source_uid},

@@ -11,7 +11,7 @@ import pytest
 from tests.collector.sources.loads.generator_kit import values, whole_run
 from tests.commands import Command, Started, wait_until
 
-from soakwatch.judge.capacity import SearchState, searches_of
+from soakwatch.judge.capacity import SearchState, recorded_searches
 from soakwatch.record import RecordView
 from soakwatch_testing.pktgen_server import FakePort, PktgenServer, pktgen_server
 
@@ -48,7 +48,7 @@ def test_pktgen_is_driven_through_a_search(tmp_path: Path) -> None:
         source = f"{{pktgen: {{port: {server.port}, interval: 250ms, drive: true, send: '0', latency: false}}}}"
         record = whole_run(tmp_path, source, f"{{capacity: {GOAL}}}, {{soak: {{for: 2s, load: 50% of capacity}}}}")
     with RecordView.open(record) as view:
-        (search,) = searches_of(view)
+        (search,) = recorded_searches(view)
         (goal,) = search.goals
         assert search.state is SearchState.FOUND
         assert goal.lower is not None
@@ -80,7 +80,7 @@ def test_a_killed_monitor_begins_its_search_again(tmp_path: Path, soakwatch: Com
     assert resumed.returncode in {0, 1, 3}, resumed.stdout + resumed.stderr
     (record,) = tmp_path.glob("runs/*/record.sqlite")
     with RecordView.open(record) as view:
-        (search,) = searches_of(view)
+        (search,) = recorded_searches(view)
     assert search.state is SearchState.FOUND
     assert search.goals[0].rate == pytest.approx(6234, rel=0.06)
     assert search.notes[0] == "the monitor was interrupted; the search began again"
@@ -89,5 +89,5 @@ def test_a_killed_monitor_begins_its_search_again(tmp_path: Path, soakwatch: Com
 def _trials(folder: Path) -> int:
     for record in folder.glob("runs/*/record.sqlite"):
         with RecordView.open(record) as view:
-            return sum(len(search.trials) for search in searches_of(view))
+            return sum(len(search.trials) for search in recorded_searches(view))
     return 0

@@ -16,7 +16,7 @@ from soakwatch.engine.live_judging import LiveJudging
 from soakwatch.engine.machine import HERE
 from soakwatch.engine.soak import Soak
 from soakwatch.engine.start import begin, resume
-from soakwatch.judge.capacity import CapacitySearch, searches_of
+from soakwatch.judge.capacity import CapacitySearch, recorded_searches
 from soakwatch.judge.record_verdict import judge_record
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import plan_from_text
@@ -118,7 +118,7 @@ class Ran:
     def searches(self) -> tuple[CapacitySearch, ...]:
         """The searches in its record."""
         with RecordView.open(self.folder) as view:
-            return searches_of(view)
+            return recorded_searches(view)
 
     @property
     def search(self) -> CapacitySearch:
