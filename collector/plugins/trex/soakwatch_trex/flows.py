@@ -27,7 +27,7 @@ class Flow:
     disordered: int | None
 
 
-def asked(reply: object) -> dict[int, Flow]:
+def parse_pgid_stats(reply: object) -> dict[int, Flow]:
     """Flows in an answer to ``get_pgid_stats``."""
     parts = mapping(reply)
     latency, versions = mapping(parts.get("latency")), mapping(parts.get("ver_id"))

@@ -16,7 +16,7 @@ from soakwatch_model.sample import Answer
 from soakwatch_model.tree import Tree
 from soakwatch_trex import astf
 from soakwatch_trex.driver import Driver
-from soakwatch_trex.flows import Flow, FlowHistory, asked, published
+from soakwatch_trex.flows import Flow, FlowHistory, parse_pgid_stats, published
 from soakwatch_trex.json_values import count, listing, mapping
 from soakwatch_trex.published import Published
 from soakwatch_trex.rpc import Refusal, RefusedError, Request, Rpc
@@ -236,7 +236,7 @@ class Reader:
         if isinstance(reply, Refusal):
             builder.fault("load.flow.tx.packets", f"TRex refuses the figures of its flows: {reply.text}")
             return
-        self._put_flow_samples(builder, asked(reply))
+        self._put_flow_samples(builder, parse_pgid_stats(reply))
 
     def _put_flow_samples(self, builder: AnswerBuilder, flows: Mapping[int, Flow]) -> None:
         chosen = dict(list(flows.items())[: self._most_flows])
