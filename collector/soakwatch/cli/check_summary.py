@@ -70,7 +70,7 @@ def _kind(check: SourceCheck) -> object:
     return check.target.role, check.source.poller, check.interval_s, metrics, check.error
 
 
-def together(group: Sequence[SourceCheck]) -> SourceCheck:
+def merge_checks(group: Sequence[SourceCheck]) -> SourceCheck:
     """One check for a whole group: all samples, the slowest poll, each fault once with its count."""
     first = group[0]
     if len(group) == 1:
@@ -117,7 +117,7 @@ def names_of(group: Sequence[SourceCheck]) -> str:
     return f"{names[0]} to {names[-1]} ({len(names)} targets)"
 
 
-def told_once(sentences: Iterable[tuple[str, str]]) -> list[str]:
+def merge_sentences(sentences: Iterable[tuple[str, str]]) -> list[str]:
     """Sentences about sources ("fw1 snmp", what can be seen there), each once for all sources that share it."""
     by_text: dict[str, list[str]] = {}
     for who, text in sentences:

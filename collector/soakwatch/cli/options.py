@@ -148,7 +148,7 @@ class StoppingCommand(LabelCommand):
 
 
 def stop_option(command: F) -> F:
-    """Add the option as the parameter ``stop_on_fail``, a tuple of texts that ``chosen`` reads."""
+    """Add the option as the parameter ``stop_on_fail``, a tuple of texts that ``parse_stop_on_fail`` reads."""
     return click.option(
         _STOP_ON_FAIL,
         "stop_on_fail",
@@ -159,7 +159,7 @@ def stop_option(command: F) -> F:
     )(command)
 
 
-def chosen(given: Sequence[str]) -> tuple[bool, frozenset[str]]:
+def parse_stop_on_fail(given: Sequence[str]) -> tuple[bool, frozenset[str]]:
     """Whether to stop at any rule, and at which ones otherwise. Raises BadParameter for an unknown rule."""
     from soakwatch.core.registry import rules
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from soakwatch.judge import calibration as reference
 from soakwatch.judge import imported_baseline as baseline_lent
 from soakwatch.judge.baseline import PHASE
-from soakwatch.judge.calibration import Chosen
+from soakwatch.judge.calibration import ReferenceChoice
 from soakwatch.judge.imported_baseline import ImportedBaseline
 from soakwatch.plan import Plan
 from soakwatch.plan.rules import planned_rules
@@ -20,7 +20,7 @@ from soakwatch.runs.catalog import find_run
 class References:
     """The chosen references, and warnings about those not used."""
 
-    reference: Chosen = reference.NONE
+    reference: ReferenceChoice = reference.NONE
     baseline: ImportedBaseline | None = None
     warnings: tuple[str, ...] = ()
 
@@ -51,7 +51,7 @@ def choose_references(plan: Plan, named: Path | None, baseline: str | None, runs
 
     Raises PlanError for an unusable reference, RecordError for an unusable baseline.
     """
-    choice = reference.chosen(plan, named, now_s)
+    choice = reference.choose_reference(plan, named, now_s)
     run = baseline or plan.baseline
     if not run:
         return References(choice, None, choice.warnings)

@@ -22,7 +22,7 @@ from soakwatch.engine.promises import META as PROMISES
 from soakwatch.engine.promises import POLLED, is_complete
 from soakwatch.engine.references import NOTHING, References
 from soakwatch.engine.self_monitor import CLOCK_STEP_S
-from soakwatch.judge.calibration import recorded_ceilings, together
+from soakwatch.judge.calibration import combined_ceilings, recorded_ceilings
 from soakwatch.judge.capacity import recorded_searches
 from soakwatch.judge.planned import PLANNED_KEY, SHARED_KEY, planned_text, shared_text
 from soakwatch.judge.poll_mode import META as POLL_MODE
@@ -126,7 +126,7 @@ def begin(
         start_ns,
         stop_on_fail,
         stop_rules=plan.stop_on_fail | set(stop_rules),
-        ceilings=together(plan, against.reference.ceilings),
+        ceilings=combined_ceilings(plan, against.reference.ceilings),
     )
     return context, record
 
@@ -194,7 +194,7 @@ def _context(folder: Path, *, stop_on_fail: bool, stop_rules: Collection[str]) -
             last_due_ns=dict(view.last_due_ns()),
             stop_rules=plan.stop_on_fail | set(stop_rules),
             searches=recorded_searches(view),
-            ceilings=together(plan, recorded_ceilings(view)),
+            ceilings=combined_ceilings(plan, recorded_ceilings(view)),
             polled_ns=int(polled) if polled else None,
         )
         last_ns = view.last_ns

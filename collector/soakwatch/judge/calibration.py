@@ -97,7 +97,7 @@ class Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ReferenceChoice:
     """The ceilings by target and metric that a plan is compared with, and warnings about what is not used."""
 
     reference: Reference | None
@@ -105,7 +105,7 @@ class Chosen:
     warnings: tuple[str, ...] = ()
 
 
-NONE = Chosen(None, {})
+NONE = ReferenceChoice(None, {})
 
 
 def fingerprint(target: TargetPlan) -> str:
@@ -142,7 +142,7 @@ def read_reference(file: Path) -> Reference:
         ) from None
 
 
-def chosen(plan: Plan, named: Path | None, now_s: float) -> Chosen:
+def choose_reference(plan: Plan, named: Path | None, now_s: float) -> ReferenceChoice:
     """The reference that a plan is compared with: ``named`` on the command line, else the plan's key ``reference``,
     else the file next to the plan.
 
@@ -161,11 +161,11 @@ def chosen(plan: Plan, named: Path | None, now_s: float) -> Chosen:
     except PlanError as error:
         if file is not None:
             raise
-        return Chosen(None, {}, (f"{error}; it is not used",))
+        return ReferenceChoice(None, {}, (f"{error}; it is not used",))
     return _fitting(plan, reference, now_s)
 
 
-def _fitting(plan: Plan, reference: Reference, now_s: float) -> Chosen:
+def _fitting(plan: Plan, reference: Reference, now_s: float) -> ReferenceChoice:
     used: dict[str, Mapping[str, float]] = {}
     warnings = []
     for target in plan.targets:
@@ -183,7 +183,7 @@ def _fitting(plan: Plan, reference: Reference, now_s: float) -> Chosen:
             used[target.name] = _ceilings(shape)
     if used and now_s - reference.shape.made.timestamp() > STALE_S:
         warnings.append(f"{reference.file}: is {reference.age(now_s)} old: calibrate again if a generator has changed")
-    return Chosen(reference if used else None, used, tuple(warnings))
+    return ReferenceChoice(reference if used else None, used, tuple(warnings))
 
 
 def _ceilings(shape: GeneratorShape) -> Mapping[str, float]:
@@ -195,7 +195,7 @@ def _ceilings(shape: GeneratorShape) -> Mapping[str, float]:
     return {**{metric: ceiling.rate for metric, ceiling in known.items()}, **own}
 
 
-def keep(record: Record, choice: Chosen, plan: Plan, start_ns: int) -> None:
+def keep(record: Record, choice: ReferenceChoice, plan: Plan, start_ns: int) -> None:
     """Freeze a reference in the record of a starting run: its content with its hash, and the ceilings as samples of
     each generator at the start. Raises RecordError."""
     if choice.reference is None:
@@ -230,7 +230,7 @@ def recorded_ceilings(record: JudgeableRecord) -> Mapping[str, Mapping[str, floa
     return ceilings
 
 
-def together(plan: Plan, ceilings: Mapping[str, Mapping[str, float]]) -> Mapping[str, float]:
+def combined_ceilings(plan: Plan, ceilings: Mapping[str, Mapping[str, float]]) -> Mapping[str, float]:
     """What all driven generators of a plan can send together, by metric; only metrics known of each of them."""
     driven = [
         target.name

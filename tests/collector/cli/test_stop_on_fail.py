@@ -11,7 +11,7 @@ import pytest
 from tests.collector.engine.hooks.hooks_kit import FAIL, finding
 
 from soakwatch.cli.main import COMMANDS, run
-from soakwatch.cli.options import chosen
+from soakwatch.cli.options import parse_stop_on_fail
 from soakwatch.core.clock import SteadyClock
 from soakwatch.engine.start import begin, resume
 from soakwatch.judge.live.client import JudgeProcess, LiveJudge
@@ -43,9 +43,9 @@ def test_the_option_is_given_alone_or_with_a_rule(name: str) -> None:
 
 def test_what_is_chosen(capsys: pytest.CaptureFixture[str]) -> None:
     """Every rule, or these; a rule that does not exist is refused with the nearest that does."""
-    assert chosen(("*",)) == (True, frozenset())
-    assert chosen(("hang", "reboot")) == (False, frozenset({"hang", "reboot"}))
-    assert chosen(()) == (False, frozenset())
+    assert parse_stop_on_fail(("*",)) == (True, frozenset())
+    assert parse_stop_on_fail(("hang", "reboot")) == (False, frozenset({"hang", "reboot"}))
+    assert parse_stop_on_fail(()) == (False, frozenset())
     assert run(["run", "--target", "local", "--stop-on-fail=hangs"]) == 2
     assert "unknown rule 'hangs'; did you mean 'hang'?" in capsys.readouterr().err
 

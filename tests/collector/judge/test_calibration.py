@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from soakwatch.core.errors import PlanError, RecordError
 from soakwatch.engine.calibrate import calibration_of, driven_of, generators_of, length_of, levels_of
 from soakwatch.engine.references import choose_references
-from soakwatch.judge.calibration import chosen, fingerprint, read_reference, reference_path, write_reference
+from soakwatch.judge.calibration import choose_reference, fingerprint, read_reference, reference_path, write_reference
 from soakwatch.judge.ceiling import METRICS, Ceiling, NoCeiling, ceilings
 from soakwatch.plan import Plan, load_plan
 from soakwatch_model.metric import BY_NAME
@@ -234,14 +234,14 @@ def reference_of(plan: Plan, file: Path, made_s: float = NOW_S) -> None:
 def test_a_reference_beside_the_plan_is_found_and_read_back(tmp_path: Path) -> None:
     """What was written is what is used."""
     plan = plan_in(tmp_path)
-    assert chosen(plan, None, NOW_S).reference is None
+    assert choose_reference(plan, None, NOW_S).reference is None
     reference_of(plan, reference_path(tmp_path / "fw.yaml"))
-    choice = chosen(plan, None, NOW_S + 3600)
+    choice = choose_reference(plan, None, NOW_S + 3600)
     assert choice.ceilings == {"tg": {"load.ceiling.packet.rate": 1000.0}}
     assert choice.warnings == ()
     assert choice.reference is not None
     assert choice.reference.age(NOW_S + 3600) == "1 h"
-    (old,) = chosen(plan, None, NOW_S + 40 * 86400).warnings
+    (old,) = choose_reference(plan, None, NOW_S + 40 * 86400).warnings
     assert old.endswith("fw.reference.yaml: is 40 d old: calibrate again if a generator has changed")
 
 
@@ -250,12 +250,12 @@ def test_a_reference_of_other_sources_is_not_used(tmp_path: Path) -> None:
     plan = plan_in(tmp_path)
     reference_of(plan, reference_path(tmp_path / "fw.yaml"))
     for before, after in (("1000", "2000"), ("./load", "./other")):
-        other = chosen(plan_in(tmp_path, PLAN.replace(before, after)), None, NOW_S)
+        other = choose_reference(plan_in(tmp_path, PLAN.replace(before, after)), None, NOW_S)
         assert (other.reference, dict(other.ceilings)) == (None, {})
         assert "was made with other sources of tg" in other.warnings[0]
-    renamed = chosen(plan_in(tmp_path, PLAN.replace("tg:", "trex:")), None, NOW_S)
+    renamed = choose_reference(plan_in(tmp_path, PLAN.replace("tg:", "trex:")), None, NOW_S)
     assert "has no ceiling of generator trex" in renamed.warnings[0]
-    slower = chosen(plan_in(tmp_path, PLAN.replace("drive: true", "interval: 5s, timeout: 2s")), None, NOW_S)
+    slower = choose_reference(plan_in(tmp_path, PLAN.replace("drive: true", "interval: 5s, timeout: 2s")), None, NOW_S)
     assert slower.ceilings["tg"]
 
 
@@ -263,16 +263,16 @@ def test_a_reference_that_was_named_must_be_there_and_one_that_lies_there_need_n
     """By option or key it is refused in one sentence; beside the plan it is left out with a warning."""
     plan = plan_in(tmp_path)
     with pytest.raises(PlanError, match="cannot be read"):
-        chosen(plan, tmp_path / "none.yaml", NOW_S)
+        choose_reference(plan, tmp_path / "none.yaml", NOW_S)
     with pytest.raises(PlanError, match="cannot be read"):
-        chosen(plan_in(tmp_path, PLAN + "reference: lab/none.yaml\n"), None, NOW_S)
+        choose_reference(plan_in(tmp_path, PLAN + "reference: lab/none.yaml\n"), None, NOW_S)
     reference_path(tmp_path / "fw.yaml").write_text("generators: {}", encoding="utf-8")
-    choice = chosen(plan, None, NOW_S)
+    choice = choose_reference(plan, None, NOW_S)
     assert choice.reference is None
     assert choice.warnings[0].endswith("make it with soakwatch calibrate PLAN; it is not used")
     (tmp_path / "lab").mkdir()
     reference_of(plan, tmp_path / "lab" / "tg.yaml")
-    assert chosen(plan_in(tmp_path, PLAN + "reference: lab/tg.yaml\n"), None, NOW_S).ceilings["tg"]
+    assert choose_reference(plan_in(tmp_path, PLAN + "reference: lab/tg.yaml\n"), None, NOW_S).ceilings["tg"]
 
 
 def test_a_file_that_is_no_reference_is_refused_in_one_sentence(tmp_path: Path) -> None:

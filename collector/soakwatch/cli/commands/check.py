@@ -195,7 +195,7 @@ def _look(plan: Plan, runs: Path) -> Seen:
 
 
 def _show_sources(plan: Plan, runs: Path, seen: Seen, *, verbose: bool) -> None:
-    from soakwatch.cli.check_summary import alike, names_of, together, told_once
+    from soakwatch.cli.check_summary import alike, merge_checks, merge_sentences, names_of
     from soakwatch.cli.tables import show_source_check
     from soakwatch.core.units import show_bytes
     from soakwatch.engine.plan_check import disk_bytes, free_bytes
@@ -204,7 +204,7 @@ def _show_sources(plan: Plan, runs: Path, seen: Seen, *, verbose: bool) -> None:
 
     for group in [(check,) for check in seen.checks] if verbose else alike(seen.checks):
         most = None if verbose or not sys.stdout.isatty() else _MAX_METRICS
-        show_source_check(together(group), plan.duration_s, who=names_of(group), most=most)
+        show_source_check(merge_checks(group), plan.duration_s, who=names_of(group), most=most)
     for label, text, trouble in seen.labels:
         if not trouble:
             say(f"label: {label.name}={text}" + ("" if label.source is None else ", as read now"))
@@ -213,7 +213,7 @@ def _show_sources(plan: Plan, runs: Path, seen: Seen, *, verbose: bool) -> None:
         say(proves, indent=2)
     sentences = sensitivity(plan, seen.checks)
     every = [f"{who}: {text}" if who else text for who, text in sentences]
-    for sentence in every if verbose else told_once(sentences):
+    for sentence in every if verbose else merge_sentences(sentences):
         say(sentence, indent=2)
     need, free = disk_bytes(seen.checks, plan.duration_s), free_bytes(runs)
     click.echo()

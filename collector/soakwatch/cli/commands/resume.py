@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from soakwatch.cli.options import StoppingCommand, chosen, runs_option, sign_option, stop_option
+from soakwatch.cli.options import StoppingCommand, parse_stop_on_fail, runs_option, sign_option, stop_option
 from soakwatch.cli.outlet import Terminal, outlives_terminal
 
 
@@ -47,7 +47,7 @@ def command(
     from soakwatch.runs.catalog import find_run
     from soakwatch.runs.sealing import Sealing
 
-    any_rule, stop_rules = chosen(stop_on_fail)
+    any_rule, stop_rules = parse_stop_on_fail(stop_on_fail)
     sealing = Sealing(sign_with, timestamp)
     sealing.try_out()
     folder = find_run(run, runs_folder)

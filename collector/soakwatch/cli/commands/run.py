@@ -10,9 +10,9 @@ import click
 
 from soakwatch.cli.options import (
     StoppingCommand,
-    chosen,
     group_option,
     label_option,
+    parse_stop_on_fail,
     runs_option,
     set_option,
     sign_option,
@@ -133,7 +133,7 @@ def command(
         if duration is not None:
             loaded = loaded.lasting(duration)
     loaded = loaded.labelled(labels)
-    any_rule, stop_rules = chosen(stop_on_fail)
+    any_rule, stop_rules = parse_stop_on_fail(stop_on_fail)
     sealing = Sealing(sign_with, timestamp)
     sealing.try_out()
     check_outside(loaded)
