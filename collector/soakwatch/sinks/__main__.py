@@ -11,18 +11,20 @@ import json
 import os
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 from soakwatch.core.errors import RecordError, SoakwatchError
+from soakwatch.core.private_files import open_private, shared_mode
 from soakwatch.judge.record_verdict import recorded_plan
-from soakwatch.record import RecordView
+from soakwatch.record import RECORD_NAME, RecordView
 from soakwatch.sinks.abc import RefusedLine
 from soakwatch.sinks.feed import Feed, FeedState, FeedStoppedError
-from soakwatch.sinks.refused_lines import RefusedLines
 from soakwatch.sinks.registry import destination
 from soakwatch.sinks.run_tag import run_tag
 
 STEP_EVERY_S = 2.0
+_MAX_REFUSED_BYTES = 1_000_000
 
 
 class _Requests:
@@ -40,6 +42,22 @@ class _Requests:
         self.either.set()
 
 
+class _RefusedLines:
+    """The lines that a database refused for good, each after its reason, in a file next to the record (up to 1 MB).
+
+    The first refused line creates the file. If it cannot be written, the line is only counted.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def add(self, line: RefusedLine) -> None:
+        with suppress(OSError):
+            if not self._path.exists() or self._path.stat().st_size < _MAX_REFUSED_BYTES:
+                with open_private(self._path, shared_mode(self._path.with_name(RECORD_NAME)), append=True) as file:
+                    file.write(f"# {line.reason}\n".encode(errors="replace") + line.line[:20_000] + b"\n")
+
+
 def main() -> int:
     """Feed until the record is complete. Returns 0 if all was written, else 1."""
     os.nice(10)
@@ -50,7 +68,7 @@ def main() -> int:
     try:
         with RecordView.open(folder) as view:
             to = destination(recorded_plan(view).sinks[number])
-        kept = RefusedLines(folder / f"sink-{number + 1}-refused.txt")
+        kept = _RefusedLines(folder / f"sink-{number + 1}-refused.txt")
         reasons: list[str] = []
 
         def refuse(line: RefusedLine) -> None:
