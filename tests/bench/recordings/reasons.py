@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from soakwatch.sources.profiles import Profile
-from soakwatch.sources.profiles.model import Column, Group
+from soakwatch.sources.profiles.model import MetricGroup, TableColumn
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +38,16 @@ def reason(oid: str, trail: Trail, recorded: Iterable[str]) -> str:
     return f"{oid} {'; '.join(dict.fromkeys(_of_group(oid, *each, trail, present) for each in naming[:2]))}"
 
 
-def _names(group: Group, oid: str) -> list[tuple[Column, str]]:
+def _names(group: MetricGroup, oid: str) -> list[tuple[TableColumn, str]]:
     """The columns and scalars of a group that read an object, with the OID that they have for it."""
     below = [*group.columns, *(join.column for join in group.joins)]
     found = [(column, base) for column in below for base in column.oids if oid.startswith(f"{base}.")]
     return found + [(scalar, oid) for scalar in group.scalars if oid in scalar.oids]
 
 
-def _of_group(oid: str, group: Group, column: Column, base: str, trail: Trail, present: frozenset[str]) -> str:
+def _of_group(
+    oid: str, group: MetricGroup, column: TableColumn, base: str, trail: Trail, present: frozenset[str]
+) -> str:
     if group.watch == "process":
         return f"was never asked: group {group.name} is asked only where a process is watched"
     before = [name for name in group.unless if name in trail.brought]
@@ -71,7 +73,7 @@ def _of_group(oid: str, group: Group, column: Column, base: str, trail: Trail, p
     return f"was asked and filtered: group {group.name} reads it as {column.name}, which is no value of a metric"
 
 
-def _needed_with(group: Group, name: str) -> set[str]:
+def _needed_with(group: MetricGroup, name: str) -> set[str]:
     """All names of the lines that read a name, but for those that may be absent; empty if it is in no line."""
     lines = [line for line in group.lines if name in line.value.names]
     plain = [set(line.value.names) for line in lines if not line.value.firsts]

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
     from soakwatch.sources.pollers.agent.bundle import Psutil
-    from soakwatch.sources.transport.ssh.connection import SshLine
+    from soakwatch.sources.transport.ssh.connection import SshConnection
 
 T = TypeVar("T")
 _FOLDER = ".soakwatch-agent"

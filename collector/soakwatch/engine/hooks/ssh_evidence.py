@@ -17,7 +17,7 @@ from soakwatch.engine.hooks.evidence import MAX_OUTPUT, MatchedFile
 from soakwatch.engine.hooks.trigger import HookFailedError
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.transport.ssh.access import Access
-from soakwatch.sources.transport.ssh.connection import SshLine
+from soakwatch.sources.transport.ssh.connection import SshConnection
 from soakwatch.sources.transport.ssh.errors import printable
 
 FILES_S = 60.0
@@ -32,7 +32,7 @@ class SshHost:
     """A device over SSH. ``system`` is linux, the driver of a network CLI, or auto (recognise it from its answer);
     ``enable`` refers to the password that a CLI may ask for."""
 
-    def __init__(self, line: SshLine, system: str = AUTO, enable: str | None = None) -> None:
+    def __init__(self, line: SshConnection, system: str = AUTO, enable: str | None = None) -> None:
         self._line, self._enable = line, enable
         self._driver = "" if system in {AUTO, LINUX} else system
         self._unknown = system == AUTO

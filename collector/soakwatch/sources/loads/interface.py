@@ -32,7 +32,7 @@ from soakwatch_model.event import Event
 from soakwatch_model.sample import Answer, Fault, Sample, object_text
 
 if TYPE_CHECKING:
-    from soakwatch.sources.transport.ssh.connection import SshLine
+    from soakwatch.sources.transport.ssh.connection import SshConnection
     from soakwatch.sources.transport.ssh.shell import Shell
 
 _MAX_PORTS = 512
@@ -118,7 +118,7 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> P
     from soakwatch.sources.transport.ssh.shell import Shell
 
     timeout_s = max(timing(0, site.interval_s, config.timeout).timeout_s * 0.9, 0.5)
-    line = await stack.enter_async_context(SshLine(config.ssh, site.folder, timeout_s))
+    line = await stack.enter_async_context(SshConnection(config.ssh, site.folder, timeout_s))
     await line.connection()
     shell = Shell(line)
     stack.callback(shell.close)
@@ -166,7 +166,7 @@ class _LocalHost:
 class _RemoteHost:
     """A machine over SSH: one shell kept open, one script a poll."""
 
-    def __init__(self, line: SshLine, shell: Shell, timeout_s: float) -> None:
+    def __init__(self, line: SshConnection, shell: Shell, timeout_s: float) -> None:
         self._line, self._shell, self._timeout_s = line, shell, timeout_s
 
     @property

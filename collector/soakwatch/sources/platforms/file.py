@@ -20,18 +20,18 @@ from soakwatch.core.units import Seconds
 from soakwatch.core.validation import problems
 from soakwatch.core.yaml import Document, Path, Problem, parse, plan_error, read_text
 from soakwatch.sources.platforms.inventory import READERS
-from soakwatch.sources.platforms.json_template import Rows, is_json, read_json
-from soakwatch.sources.platforms.line_template import Ending, Line, Rest, read_lines
+from soakwatch.sources.platforms.json_template import JsonTemplate, is_json, read_json
+from soakwatch.sources.platforms.line_template import Ending, LineTemplate, Rest, read_lines
 from soakwatch.sources.platforms.parsed import Parsed, ParsedBuilder
 from soakwatch.sources.platforms.parsers import PARSERS
 from soakwatch.sources.platforms.platform import Command, Dialect, Platform
-from soakwatch.sources.platforms.template import Metrics, Pattern, Shape, Texts
+from soakwatch.sources.platforms.template import Metrics, Pattern, TemplateModel, Texts
 
 _DIALECT = TypeAdapter(Dialect)
 Pair = Annotated[list[str], Field(min_length=2, max_length=2)]
 
 
-class DialectShape(Shape):
+class DialectShape(TemplateModel):
     """``platform.Dialect`` as a file has it; what is not given is as there."""
 
     prompt: str = ""
@@ -45,7 +45,7 @@ class DialectShape(Shape):
     mode: Literal["session", "exec"] = "session"
 
 
-class CommandShape(Shape):
+class CommandShape(TemplateModel):
     """One command: the texts that are tried, how often at most, the metrics that it should report, and how its output
     is read: by ``lines``, by ``json`` (and what is none by lines or a parser), by ``parse`` alone, or ``like`` another
     command, whose ``PLATFORM/`` stands before it where it is another's."""
@@ -55,11 +55,11 @@ class CommandShape(Shape):
     stop: str = ""
     tells_reason: bool = False
     reports: Metrics = Field(default_factory=list)
-    lines: list[Line] | None = None
+    lines: list[LineTemplate] | None = None
     end: list[Ending] = Field(default_factory=list)
     rest: Rest = "unknown"
     whole: bool = False
-    json_: Annotated[list[Rows] | None, Field(alias="json")] = None
+    json_: Annotated[list[JsonTemplate] | None, Field(alias="json")] = None
     nothing: Pattern | None = None
     parse: str | None = None
     like: str | None = None
@@ -72,7 +72,7 @@ class CommandShape(Shape):
         return self
 
 
-class PlatformShape(Shape):
+class PlatformShape(TemplateModel):
     """A file. The marks say how the device is known, ``parts`` by which reader of ``inventory`` the answer to a command
     is read: ``platform.Platform``."""
 
@@ -156,7 +156,7 @@ def _command(name: str, shape: CommandShape, platform: PlatformShape) -> Command
         raise ValueError(f"there is no parser {how.parse}{hint(how.parse, list(PARSERS))}")
     other = None if how.parse is None else PARSERS[how.parse]
     reports = tuple(shape.reports or how.reports)
-    read = other if how.json_ is None and other is not None else Reader(how, other).read
+    read = other if how.json_ is None and other is not None else OutputReader(how, other).read
     told = {fact for template in (*(how.lines or ()), *how.end, *(how.json_ or ())) for fact in template.facts}
     return Command(
         name,
@@ -195,7 +195,7 @@ def _unknown(shape: CommandShape) -> Iterator[tuple[Path, str]]:
             yield place, f"nothing is called {{{name}}} here{hint(name, sorted(known))}"
 
 
-class Reader(NamedTuple):
+class OutputReader(NamedTuple):
     """Reads an output as its command says. One that has ``json`` beside lines or a parser reads with these what is
     none. ``nothing`` is an answer that says that there is nothing to list; ``whole``: its list of processes, if there
     is one, has all of them."""

@@ -18,14 +18,14 @@ from typing import Annotated, NamedTuple
 from pydantic import BeforeValidator, PlainValidator
 
 from soakwatch.sources.platforms.parsed import ParsedBuilder
-from soakwatch.sources.platforms.template import Pattern, Scope, Told, words_or_list
+from soakwatch.sources.platforms.template import OutputTemplate, Pattern, Scope, words_or_list
 
 _MAX_DEPTH = 48
 _BEGIN = re.compile(r"[{\[]")
 _STEP = re.compile(r"(?P<anywhere>\*\*(?:\.|$))?(?:\{(?P<word>\w+)\}|(?P<keys>[^.{}*]+))?(?:\.|$)")
 
 
-class Step(NamedTuple):
+class PathStep(NamedTuple):
     """One step of a path: to the first of some ``keys``, or to every key, which is kept as ``word``; or no step at
     all. ``anywhere``: it begins at every object below as well."""
 
@@ -34,16 +34,16 @@ class Step(NamedTuple):
     anywhere: bool = False
 
 
-def _steps(text: object) -> tuple[Step, ...]:
+def _steps(text: object) -> tuple[PathStep, ...]:
     """The steps of a path. Raises ValueError for what is none."""
-    path, steps, at = str(text), list[Step](), 0
+    path, steps, at = str(text), list[PathStep](), 0
     while at < len(path):
         match = _STEP.match(path, at)
         if match is None or not any(match.groups()) or (match["anywhere"] and match["word"]):
             raise ValueError(
                 f"{path!r} is no path: write keys between dots, {{word}} for every key, **.key for anywhere"
             )
-        steps.append(Step(tuple((match["keys"] or "").split("|")), match["word"] or "", bool(match["anywhere"])))
+        steps.append(PathStep(tuple((match["keys"] or "").split("|")), match["word"] or "", bool(match["anywhere"])))
         at = match.end()
     return tuple(steps)
 
@@ -57,7 +57,7 @@ class At(NamedTuple):
 
 
 def _rows(
-    value: object, steps: tuple[Step, ...], above: At | None, words: Scope, depth: int = _MAX_DEPTH
+    value: object, steps: tuple[PathStep, ...], above: At | None, words: Scope, depth: int = _MAX_DEPTH
 ) -> Iterator[At]:
     """The objects at the end of a path, in their order."""
     if isinstance(value, list) and depth:
@@ -81,7 +81,7 @@ def _rows(
             yield from _rows(inner, steps, here, words, depth - 1)
 
 
-_EVERY = Step(("",), "", anywhere=True)
+_EVERY = PathStep(("",), "", anywhere=True)
 
 
 class Value(NamedTuple):
@@ -136,11 +136,11 @@ def _leaf(value: object) -> str:
     return str(value).strip() if isinstance(value, str | int | float) else ""
 
 
-Steps = Annotated[tuple[Step, ...], PlainValidator(_steps)]
+Steps = Annotated[tuple[PathStep, ...], PlainValidator(_steps)]
 Values = Annotated[list[Annotated[Value, PlainValidator(Value.of)]], BeforeValidator(words_or_list)]
 
 
-class Rows(Told):
+class JsonTemplate(OutputTemplate):
     """One template: the objects ``at`` a path of which it takes values, each the first that is there of its paths. It
     holds where the words that it took ``match``; the groups of these expressions are words as well."""
 
@@ -176,7 +176,9 @@ def is_json(text: str) -> bool:
     return text.lstrip()[:1] in ("{", "[")
 
 
-def read_json(draft: ParsedBuilder, text: str, templates: Sequence[Rows], nothing: re.Pattern[str] | None) -> None:
+def read_json(
+    draft: ParsedBuilder, text: str, templates: Sequence[JsonTemplate], nothing: re.Pattern[str] | None
+) -> None:
     """What the templates make of a text; of those of one path the first that holds takes an object. A text that is no
     JSON is unknown, but for one that says that there is ``nothing`` to list."""
     document = _document(text)

@@ -14,13 +14,13 @@ from typing import Literal
 from pydantic import model_validator
 
 from soakwatch.sources.platforms.parsed import ParsedBuilder
-from soakwatch.sources.platforms.template import Pattern, Scope, Text, Texts, Told
+from soakwatch.sources.platforms.template import OutputTemplate, Pattern, Scope, Text, Texts
 
 Rest = Literal["unknown", "ignored", "some"]
 _COLUMNS = "columns of {}"
 
 
-class Line(Told):
+class LineTemplate(OutputTemplate):
     """One template. Its expression holds from the begin of a line (``match``), anywhere in it (``find``), or each time
     that it is there (``each``), where the words that are kept are those of ``when``. It keeps words for the lines
     behind it, and writes what it says. A line that it ``passes`` on is read by the templates behind it as well.
@@ -41,7 +41,7 @@ class Line(Told):
     passes: bool = False
 
     @model_validator(mode="after")
-    def _one(self) -> Line:
+    def _one(self) -> LineTemplate:
         if sum(each is not None for each in (self.match, self.find, self.each, self.head)) != 1:
             raise ValueError(
                 "a template has one of match (the begin of a line), find (in it), each (each time) and head (a table)"
@@ -108,14 +108,14 @@ def _row(line: str, columns: str) -> Scope:
     return {name: cell.strip() for name, cell in reversed(list(zip(names, cells, strict=True))) if name}
 
 
-class Ending(Told):
+class Ending(OutputTemplate):
     """What is written behind the last line, of the words that were kept, where these are those of ``when``."""
 
     when: Mapping[str, Texts] = {}
 
 
 def read_lines(
-    draft: ParsedBuilder, text: str, templates: Sequence[Line], endings: Sequence[Ending], rest: Rest
+    draft: ParsedBuilder, text: str, templates: Sequence[LineTemplate], endings: Sequence[Ending], rest: Rest
 ) -> None:
     """What the templates make of a text. ``rest`` says whether lines that none takes are unknown, or of no interest,
     or (``some``) of no interest as long as others are known: then an answer of which nothing is known is unknown."""
@@ -133,7 +133,7 @@ def read_lines(
             ending.write(draft, kept, "the end")
 
 
-def _taken(draft: ParsedBuilder, line: str, kept: dict[str, str], templates: Sequence[Line]) -> bool:
+def _taken(draft: ParsedBuilder, line: str, kept: dict[str, str], templates: Sequence[LineTemplate]) -> bool:
     passed = False
     for template in templates:
         if template.take(draft, line, kept):

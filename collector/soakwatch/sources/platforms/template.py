@@ -37,10 +37,10 @@ _LONGEST_S = 1e10
 _CONDITIONS = frozenset(("match", "find", "each", "head", "cells", "when", "at", "take"))
 
 
-class Words(NamedTuple):
+class TextTemplate(NamedTuple):
     """Text with fields.
 
-    >>> Words.of("core {n}").said({"n": "3"}), Words.of("{table:lower|all}").said({"table": ""})
+    >>> TextTemplate.of("core {n}").said({"n": "3"}), TextTemplate.of("{table:lower|all}").said({"table": ""})
     ('core 3', 'all')
     """
 
@@ -50,7 +50,7 @@ class Words(NamedTuple):
     alone: str = ""
 
     @classmethod
-    def of(cls, text: str) -> Words:
+    def of(cls, text: str) -> TextTemplate:
         """Reads it. Raises ValueError for a bracket that is no field."""
         if "{" in _FIELD.sub("", text) or "}" in _FIELD.sub("", text):
             raise ValueError(
@@ -87,8 +87,8 @@ class Amount(NamedTuple):
     A size whose unit is a field may have none there. A share is not below zero.
     """
 
-    terms: tuple[tuple[float, Words], ...]
-    unit: Words
+    terms: tuple[tuple[float, TextTemplate], ...]
+    unit: TextTemplate
 
     @classmethod
     def of(cls, text: str) -> Amount:
@@ -103,7 +103,7 @@ class Amount(NamedTuple):
         if any(sign not in _SIGNS for sign in signs):
             raise ValueError(f"{text!r} is no amount: its parts are added (+) or taken away (-)")
         terms = zip(signs, parts[::2], strict=True)
-        return cls(tuple((_SIGNS[sign], Words.of(part)) for sign, part in terms), Words.of(unit))
+        return cls(tuple((_SIGNS[sign], TextTemplate.of(part)) for sign, part in terms), TextTemplate.of(unit))
 
     def there(self, scope: Scope) -> bool:
         """Whether all parts of the number were there to be read."""
@@ -142,13 +142,13 @@ class Amount(NamedTuple):
 class Age(NamedTuple):
     """A length of time: in the words of a device (``{up}``), or a number with its unit (``{n} s``, ``{n} ms``)."""
 
-    words: Words
+    words: TextTemplate
     amount: Amount | None
 
     @classmethod
     def of(cls, text: str) -> Age:
         """Reads it. Raises ValueError for what is none."""
-        return cls(Words.of(text), Amount.of(text) if text.endswith((" s", " ms")) else None)
+        return cls(TextTemplate.of(text), Amount.of(text) if text.endswith((" s", " ms")) else None)
 
     def told(self, scope: Scope) -> str | float | None:
         """The words or the seconds; None for nothing, and for a number that is none."""
@@ -178,23 +178,23 @@ def words_or_list(value: object) -> object:
     return [value] if isinstance(value, str) else value
 
 
-Text = Annotated[Words, PlainValidator(lambda text: Words.of(str(text)))]
+Text = Annotated[TextTemplate, PlainValidator(lambda text: TextTemplate.of(str(text)))]
 Length = Annotated[Age, PlainValidator(lambda text: Age.of(str(text)))]
 Count = Annotated[Amount, PlainValidator(lambda text: Amount.of(str(text)))]
 Pattern = Annotated[re.Pattern[str], PlainValidator(_compiled)]
 Metric = Annotated[str, AfterValidator(_known)]
 Texts = Annotated[list[str], BeforeValidator(words_or_list)]
 Metrics = Annotated[list[Metric], BeforeValidator(words_or_list)]
-EMPTY = Words("")
+EMPTY = TextTemplate("")
 
 
-class Shape(BaseModel):
+class TemplateModel(BaseModel):
     """A part of a file: no key that is unknown, and no value of another type."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class Reading(Shape):
+class ReadingTemplate(TemplateModel):
     """One reading: of which metric, how much, and its labels; ``port`` is the interface where ports may be left out."""
 
     metric: Metric
@@ -211,7 +211,7 @@ class Reading(Shape):
         self.of.write(draft, self.metric, port, labels, scope)
 
 
-class Dropped(Shape):
+class Dropped(TemplateModel):
     """A counter of drops, which is one of what was refused on purpose if its reason says so."""
 
     place: Text
@@ -227,7 +227,7 @@ class Dropped(Shape):
         draft.value(metric, self.count.said(scope), place=self.place.said(scope), reason=reason)
 
 
-class Listed(Shape):
+class Listed(TemplateModel):
     """A process of a list."""
 
     name: Text
@@ -252,7 +252,7 @@ class Listed(Shape):
             draft.odd(str(shown)[:200])
 
 
-class Once(Shape):
+class NotableTemplate(TemplateModel):
     """What is told once: a crash, a failover. ``key`` tells one from another; without one there is nothing to tell."""
 
     kind: str
@@ -266,7 +266,7 @@ class Once(Shape):
             draft.notable(self.kind, key, **detail)
 
 
-class Peer(Shape):
+class Peer(TemplateModel):
     """A session with a peer: ``state`` is the device's word, ``context`` the VRF or interface, ``uptime`` how long it
     is up, or ``since`` when it came up in seconds since 1970; what is empty is not told."""
 
@@ -301,7 +301,7 @@ class Peer(Shape):
             return None
 
 
-class Part(Shape):
+class RedundancyTemplate(TemplateModel):
     """The part of this device in a group of VRRP or HSRP."""
 
     protocol: str
@@ -314,17 +314,17 @@ class Part(Shape):
         draft.role(self.protocol, self.group.said(scope), self.state.said(scope), self.interface.said(scope))
 
 
-class Told(Shape):
+class OutputTemplate(TemplateModel):
     """What a template writes: the words and numbers that it took, as facts, readings, processes and sessions."""
 
     facts: Mapping[str, Text] = {}
     uptime: Length | None = None
-    values: list[Reading] = []
+    values: list[ReadingTemplate] = []
     drop: Dropped | None = None
-    once: Once | None = None
+    once: NotableTemplate | None = None
     process: Listed | None = None
     peer: Peer | None = None
-    role: Part | None = None
+    role: RedundancyTemplate | None = None
 
     @property
     def fields(self) -> frozenset[str]:
@@ -332,7 +332,7 @@ class Told(Shape):
         return _fields(self)
 
     @cached_property
-    def written(self) -> Sequence[Reading | Dropped | Once | Peer | Part]:
+    def written(self) -> Sequence[ReadingTemplate | Dropped | NotableTemplate | Peer | RedundancyTemplate]:
         """What it writes beside facts and processes."""
         others = (self.drop, self.once, self.peer, self.role)
         return (*self.values, *(other for other in others if other is not None))
@@ -350,7 +350,7 @@ class Told(Shape):
 
 
 def _fields(value: object) -> frozenset[str]:
-    if isinstance(value, Words):
+    if isinstance(value, TextTemplate):
         return value.fields
     parts: Iterable[object] = ()
     if isinstance(value, BaseModel):

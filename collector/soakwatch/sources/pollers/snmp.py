@@ -30,14 +30,14 @@ from soakwatch.sources.profiles.facts import read_facts
 from soakwatch.sources.profiles.loading import FALLBACK, Profiles, load_profiles
 from soakwatch.sources.profiles.matching import Match, match
 from soakwatch.sources.profiles.model import Profile
-from soakwatch.sources.profiles.reader import Reader
-from soakwatch.sources.profiles.survey import Reading, Survey
+from soakwatch.sources.profiles.reader import ProfileReader
+from soakwatch.sources.profiles.survey import PollReading, Survey
 from soakwatch.sources.profiles.value import Asker, Value, text
 from soakwatch.sources.receivers.names import InterfaceNames, share_names
 from soakwatch.sources.transport.snmp.access import check
 from soakwatch.sources.transport.snmp.agent_link import SessionOptions
 from soakwatch.sources.transport.snmp.config import Config, access_of
-from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
+from soakwatch.sources.transport.snmp.errors import FailureKind, SnmpPollError
 from soakwatch.sources.transport.snmp.fingerprint import snmp_fingerprint
 from soakwatch.sources.transport.snmp.restarts import Life, clock_oids, clock_readings, engine_event
 from soakwatch.sources.transport.snmp.session import Session, SessionAsker
@@ -131,7 +131,7 @@ class SnmpPoller:
         self._life = Life()
         self._surveys = Surveys()
         self._found = Found(Match(config.profile, "the plan names it"))
-        self._reader: Reader | None = None
+        self._reader: ProfileReader | None = None
         self._background: asyncio.Task[None] | None = None
         self._pending: list[Event] = []
         self._told_ns: int | None = None  # when it was said last that requests are lost
@@ -151,7 +151,7 @@ class SnmpPoller:
 
     def _answered_in_part(self, failure: SnmpPollError | SourceUnreadyError, began: float) -> None:
         """Raises RequestsLostError if the device answered since then, and requests were lost beside."""
-        if isinstance(failure, SnmpPollError) and failure.kind not in {Kind.NO_ANSWER, Kind.TOO_SLOW}:
+        if isinstance(failure, SnmpPollError) and failure.kind not in {FailureKind.NO_ANSWER, FailureKind.TOO_SLOW}:
             return
         mine = self._session.trips.losses(time.monotonic(), began)
         if mine.sent > mine.lost > 0 and self._session.lossy:
@@ -260,7 +260,9 @@ class SnmpPoller:
         self._report_losses(now_ns)
         survey = self._reader.survey
         if not samples and survey is not None and not survey.tables and not survey.processes:
-            raise SnmpPollError(Kind.NOTHING, self._session.access.where)  # an answer without a value proves nothing
+            raise SnmpPollError(
+                FailureKind.NOTHING, self._session.access.where
+            )  # an answer without a value proves nothing
         mine = {(sample.metric, sample.object) for sample in samples}
         theirs = tuple(
             sample
@@ -269,9 +271,9 @@ class SnmpPoller:
         )
         return Answer((*samples, *theirs), (*self._events(), *reading.events), reading.faults)
 
-    async def _read(self, reader: Reader, now_ns: int, deadline: float) -> Reading:
+    async def _read(self, reader: ProfileReader, now_ns: int, deadline: float) -> PollReading:
         """What the profile asks for. Raises SnmpPollError."""
-        slow = SnmpPollError(Kind.TOO_SLOW, self._session.access.where)
+        slow = SnmpPollError(FailureKind.TOO_SLOW, self._session.access.where)
         try:
             async with asyncio.timeout(max(0.0, deadline - time.monotonic())):
                 return await reader.poll(now_ns, deadline)
@@ -279,7 +281,9 @@ class SnmpPoller:
             failure = slow
         except SnmpPollError as error:
             failure = error
-        if failure.kind is Kind.TOO_SLOW and not self._session.lossy:  # else repeats of lost requests took the time
+        if (
+            failure.kind is FailureKind.TOO_SLOW and not self._session.lossy
+        ):  # else repeats of lost requests took the time
             self._surveys = self._surveys.too_slow(now_ns)
         raise failure
 
@@ -364,7 +368,7 @@ class SnmpPoller:
         asked = tuple(group for group in profile.groups if group.name not in excluded)
         profile = replace(profile, groups=asked)  # what the plan leaves out is not promised
         self._found = replace(self._found, profile=profile)
-        reader = Reader(self._asker, profile, self._site.interfaces, self._site.processes)
+        reader = ProfileReader(self._asker, profile, self._site.interfaces, self._site.processes)
         await self._discover(reader, profile, began + _SURVEY_S)
         self._found = replace(self._found, survey_s=time.monotonic() - began)
         self._reader = reader
@@ -375,7 +379,9 @@ class SnmpPoller:
         assert self._found.profile is not None
         await self._discover(self._reader, self._found.profile, time.monotonic() + _SURVEY_S, look)
 
-    async def _discover(self, reader: Reader, profile: Profile, deadline: float, look: Look | None = None) -> None:
+    async def _discover(
+        self, reader: ProfileReader, profile: Profile, deadline: float, look: Look | None = None
+    ) -> None:
         """What the device has, and what it says about itself."""
         now_ns = self._site.now_ns()
         facts = await read_facts(self._asker.until(deadline), profile)

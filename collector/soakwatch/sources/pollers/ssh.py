@@ -19,8 +19,8 @@ from soakwatch.core.units import Seconds
 from soakwatch.sources.abc import Poller, SourceConfig, SourceContext, SourceError
 from soakwatch.sources.transport.ssh.abc import CliSource, CliWish
 from soakwatch.sources.transport.ssh.access import Access
-from soakwatch.sources.transport.ssh.connection import SshLine
-from soakwatch.sources.transport.ssh.linux.poller import LinuxPoller, Wish
+from soakwatch.sources.transport.ssh.connection import SshConnection
+from soakwatch.sources.transport.ssh.linux.poller import LinuxOptions, LinuxPoller
 from soakwatch.sources.transport.ssh.shell import NoShellError, Shell
 from soakwatch_agent.context import watch
 from soakwatch_agent.host import probe_names
@@ -78,7 +78,7 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> P
         known = ("auto", "linux", *_cli().drivers())
         raise PlanError(f"{site.target}: there is no os {config.os!r}{hint(config.os, known)}")
     wish = _wish(config, site)
-    line = await stack.enter_async_context(SshLine(config, site.folder, _device_timeout_s(config)))
+    line = await stack.enter_async_context(SshConnection(config, site.folder, _device_timeout_s(config)))
     await line.connection()
     if config.os in ("auto", "linux"):
         try:
@@ -92,7 +92,9 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> P
     return await _cli().start_cli(line, CliWish(driver, config.enable, config.commands), site, stack)
 
 
-async def _start_linux(line: SshLine, wish: Wish, site: SourceContext, stack: AsyncExitStack) -> LinuxPoller:
+async def _start_linux(
+    line: SshConnection, wish: LinuxOptions, site: SourceContext, stack: AsyncExitStack
+) -> LinuxPoller:
     async with AsyncExitStack() as trial:
         poller = LinuxPoller(line, Shell(line), wish, site)
         trial.callback(poller.close)
@@ -106,7 +108,7 @@ def _device_timeout_s(config: Config) -> float:
     return min(max(config.interval, 3.0), 30.0, max((config.timeout or 15.0) - 0.5, 0.5))
 
 
-def _wish(config: Config, site: SourceContext) -> Wish:
+def _wish(config: Config, site: SourceContext) -> LinuxOptions:
     for name in config.probes or ():
         if name not in probe_names():
             raise PlanError(f"{site.target}: there is no probe {name!r}{hint(name, probe_names())}")
@@ -114,7 +116,7 @@ def _wish(config: Config, site: SourceContext) -> Wish:
         watches = tuple(watch(each.name, each.how, each.what) for each in site.processes)
     except ValueError as error:
         raise PlanError(f"{site.target}: {error}") from None
-    return Wish(watches, site.interfaces, config.core_folders, config.services, config.probes, config.observer)
+    return LinuxOptions(watches, site.interfaces, config.core_folders, config.services, config.probes, config.observer)
 
 
 def _cli() -> CliSource:
@@ -122,7 +124,7 @@ def _cli() -> CliSource:
     return cast("CliSource", importlib.import_module("soakwatch.sources.transport.network_cli.source"))
 
 
-def _recognised(line: SshLine, refusal: str) -> str | None:
+def _recognised(line: SshConnection, refusal: str) -> str | None:
     return _cli().recognised(line.server_version, line.banner, refusal)
 
 

@@ -1,6 +1,7 @@
 """Profiles: what a kind of device is asked, and how its answers become metrics of the catalogue, as data.
 
-``load_profiles()`` reads them, ``match`` chooses one, ``Reader`` asks a device by it; the transport is an ``Asker``.
+``load_profiles()`` reads them, ``match`` chooses one, ``ProfileReader`` asks a device by it; the transport is an
+``Asker``.
 """
 
 from soakwatch.sources.profiles.discovery import discover
@@ -8,8 +9,8 @@ from soakwatch.sources.profiles.facts import read_facts
 from soakwatch.sources.profiles.loading import FALLBACK, Profiles, load_profiles
 from soakwatch.sources.profiles.matching import Match, match
 from soakwatch.sources.profiles.model import Clocks, Profile, Ticker
-from soakwatch.sources.profiles.reader import Reader, State, read
-from soakwatch.sources.profiles.survey import Reading, Survey, Traced
+from soakwatch.sources.profiles.reader import ProfileReader, ReaderState, read
+from soakwatch.sources.profiles.survey import PollReading, Survey, Traced
 from soakwatch.sources.profiles.value import Asker, Value
 
 __all__ = [
@@ -17,11 +18,11 @@ __all__ = [
     "Asker",
     "Clocks",
     "Match",
+    "PollReading",
     "Profile",
+    "ProfileReader",
     "Profiles",
-    "Reader",
-    "Reading",
-    "State",
+    "ReaderState",
     "Survey",
     "Ticker",
     "Traced",

@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 
 from soakwatch.core.errors import SoakwatchError
-from soakwatch.sources.profiles import Profile, Profiles, Reader, match, read_facts
+from soakwatch.sources.profiles import Profile, ProfileReader, Profiles, match, read_facts
 from soakwatch.sources.profiles.loading import shipped
 from soakwatch.sources.profiles.matching import Present
 from soakwatch.sources.profiles.recording import Recording, load_recording
@@ -79,7 +79,7 @@ async def _try(file: Path, device: Recording, profile: Profile | None) -> None:
     click.echo(f"{file.name}: {profile.name} ({why}); sysObjectID {object_id or 'absent'}; {description[:80]}")
     for name, words in (await read_facts(device, profile)).items():
         click.echo(f"  fact    {name} = {words}")
-    reader = Reader(device, profile)
+    reader = ProfileReader(device, profile)
     survey = await reader.discover(0)
     reading = await reader.poll(_POLL_NS)
     for each in reading.traced:

@@ -10,7 +10,7 @@ from soakwatch.core.suggest import hint
 from soakwatch.core.yaml import Document, Path, Problem
 from soakwatch.sources.profiles.expression import SECONDS, Expression
 from soakwatch.sources.profiles.expression import parse as parse_expression
-from soakwatch.sources.profiles.model import Column, Condition, Group, Join, Line
+from soakwatch.sources.profiles.model import Condition, Join, MetricGroup, MetricLine, TableColumn
 from soakwatch.sources.profiles.shape import ColumnShape, GroupShape, LineShape
 from soakwatch.sources.profiles.template import Template
 from soakwatch.sources.profiles.template import parse as parse_template
@@ -29,7 +29,7 @@ class Checker:
     document: Document
     problems: list[Problem] = field(default_factory=list)
 
-    def group(self, path: Path, name: str, shape: GroupShape) -> Group:
+    def group(self, path: Path, name: str, shape: GroupShape) -> MetricGroup:
         """A group; problems are noted and leave a part of it out."""
         columns = tuple(self._column(key, column) for key, column in shape.columns.items())
         scalars = tuple(self._column(key, column) for key, column in shape.scalars.items())
@@ -52,7 +52,7 @@ class Checker:
             self._line((*path, "metrics", number), line, shape, known, counters=self._widths(shape))
             for number, line in enumerate(shape.metrics)
         ]
-        return Group(
+        return MetricGroup(
             name,
             columns,
             scalars,
@@ -73,9 +73,9 @@ class Checker:
     def _widths(self, shape: GroupShape) -> Mapping[str, int | None]:
         return {key: column.bits for key, column in {**shape.columns, **shape.scalars, **shape.joins}.items()}
 
-    def _column(self, name: str, shape: ColumnShape) -> Column:
+    def _column(self, name: str, shape: ColumnShape) -> TableColumn:
         invalid = frozenset(str(reading) for reading in shape.invalid)
-        return Column(name, tuple(shape.oid), shape.bits, invalid, shape.form, shape.per == "row")
+        return TableColumn(name, tuple(shape.oid), shape.bits, invalid, shape.form, shape.per == "row")
 
     def _conditions(self, path: Path, given: Mapping[str, str], known: set[str]) -> tuple[Condition, ...]:
         built = []
@@ -94,7 +94,7 @@ class Checker:
 
     def _line(
         self, path: Path, shape: LineShape, group: GroupShape, known: set[str], *, counters: Mapping[str, int | None]
-    ) -> Line | None:
+    ) -> MetricLine | None:
         metric = BY_NAME.get(shape.metric)
         if metric is None:
             self._tell((*path, "metric"), f"unknown metric {shape.metric!r}{hint(shape.metric, BY_NAME)}")
@@ -113,7 +113,7 @@ class Checker:
         if shape.values is not None:
             values = {key: number for key, number in shape.values.items() if key != "default"}
             default = shape.values.get("default")
-        return Line(
+        return MetricLine(
             shape.metric,
             value,
             shape.scale,

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from soakwatch.sources.platforms.platform import Command
-from soakwatch.sources.profiles.model import Group, Profile
+from soakwatch.sources.profiles.model import MetricGroup, Profile
 from soakwatch_model.event_catalogue import event_kind
 from soakwatch_model.metric import CATALOGUE
 from soakwatch_model.metric_queries import shown_in, usual_in
@@ -79,7 +79,7 @@ def coverage(profile: Profile, generic: Profile, commands: Sequence[Command]) ->
     return dict(zip(COLUMNS, words, strict=True))
 
 
-def _of(groups: Iterable[Group]) -> frozenset[str]:
+def _of(groups: Iterable[MetricGroup]) -> frozenset[str]:
     return frozenset(line.metric for group in groups for line in group.lines)
 
 

@@ -7,10 +7,10 @@ from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import ParamSpec, TypeVar
 
-from soakwatch.sources.profiles.model import Group, Profile
+from soakwatch.sources.profiles.model import MetricGroup, Profile
 from soakwatch.sources.profiles.processes import key_columns
-from soakwatch.sources.profiles.rows import Rows, by_column, columns_of, scalars_of
-from soakwatch.sources.profiles.survey import Survey, Table, Want
+from soakwatch.sources.profiles.rows import GroupRows, by_column, columns_of, scalars_of
+from soakwatch.sources.profiles.survey import Survey, SurveyedTable, WantedSeries
 from soakwatch.sources.profiles.survey_merge import held_of, kept_of, past_of, sift
 from soakwatch.sources.profiles.tables import INTERFACE, Draft, Key, draft, share_out, watch_interfaces, with_returning
 from soakwatch.sources.profiles.value import Asker, Value
@@ -89,7 +89,7 @@ async def discover(
     )
 
 
-def _stages(groups: Sequence[Group]) -> list[list[Group]]:
+def _stages(groups: Sequence[MetricGroup]) -> list[list[MetricGroup]]:
     """The groups in stages. A group is in a stage after all groups that its ``unless`` names; groups that name each
     other in a circle come last, together."""
     left, stages = list(groups), []
@@ -101,9 +101,9 @@ def _stages(groups: Sequence[Group]) -> list[list[Group]]:
     return stages
 
 
-async def _processes(asker: Asker, groups: Iterable[Group], usable: set[str]) -> tuple[Group, ...]:
+async def _processes(asker: Asker, groups: Iterable[MetricGroup], usable: set[str]) -> tuple[MetricGroup, ...]:
     """The groups of processes that the device has; their rows are found anew at each look."""
-    chosen: list[Group] = []
+    chosen: list[MetricGroup] = []
     for group in groups:
         if group.watch != "process" or ({each.name for each in chosen} | usable) & set(group.unless):
             continue
@@ -128,7 +128,7 @@ class _Finder:
         self.totals: dict[str, int] = {}
         self.doubted: set[str] = set()
 
-    async def drafts(self, groups: Sequence[Group]) -> dict[str, Draft]:
+    async def drafts(self, groups: Sequence[MetricGroup]) -> dict[str, Draft]:
         """What each group finds."""
         bases = tuple(dict.fromkeys(oid for group in groups for oid in columns_of(group)))
         whole = tuple(dict.fromkeys(oid for group in groups for oid in scalars_of(group)))
@@ -136,9 +136,9 @@ class _Finder:
         scalars = await self._asker.get(whole) if whole else {}
         tree = await run_in_thread_if_large(len(values), by_column, bases, values)
         self.totals |= {base: len(rows) for base, rows in tree.items()}
-        return {group.name: await self._draft(Rows(group, tree, scalars, self._kept), values) for group in groups}
+        return {group.name: await self._draft(GroupRows(group, tree, scalars, self._kept), values) for group in groups}
 
-    async def _draft(self, rows: Rows, values: Mapping[str, Value]) -> Draft:
+    async def _draft(self, rows: GroupRows, values: Mapping[str, Value]) -> Draft:
         group = rows.group
         rows.settle(self.wished)
         if suspects := rows.contradictions():
@@ -172,7 +172,7 @@ def _dict(values: Mapping[str, Value]) -> dict[str, Value]:
 
 
 def _gone(
-    before: Survey | None, tables: Iterable[Table], refused: Collection[Key], doubted: Collection[str]
+    before: Survey | None, tables: Iterable[SurveyedTable], refused: Collection[Key], doubted: Collection[str]
 ) -> tuple[Fault, ...]:
     """The series that an earlier survey had and this one has not, could only make of something else, or doubts."""
     if before is None:
@@ -183,7 +183,7 @@ def _gone(
 
     def reason(key: Key) -> str:
         part = lost[key]
-        if isinstance(part, Want) and not set(part.oids).isdisjoint(doubted):
+        if isinstance(part, WantedSeries) and not set(part.oids).isdisjoint(doubted):
             return DOUBTED
         return OTHERWISE if key in refused else "the device does not have it any more"
 
@@ -195,11 +195,11 @@ def _gone(
     return tuple(faults)
 
 
-def _series(tables: Iterable[Table]) -> list[tuple[str, str]]:
+def _series(tables: Iterable[SurveyedTable]) -> list[tuple[str, str]]:
     return [(part.line.metric, part.object) for table in tables for part in table.parts]
 
 
-def _lacking(groups: Sequence[Group], tables: Iterable[Table]) -> tuple[tuple[str, str], ...]:
+def _lacking(groups: Sequence[MetricGroup], tables: Iterable[SurveyedTable]) -> tuple[tuple[str, str], ...]:
     """The promised metrics that no table brings, with the reason."""
     brought = {metric for metric, _ in _series(tables)}
     lacking: dict[str, str] = {}
@@ -212,7 +212,7 @@ def _lacking(groups: Sequence[Group], tables: Iterable[Table]) -> tuple[tuple[st
     return tuple(lacking.items())
 
 
-def _asked_for(group: Group, metric: str) -> str:
+def _asked_for(group: MetricGroup, metric: str) -> str:
     names = {name for line in group.lines if line.metric == metric for name in line.value.names}
     columns = (*group.columns, *group.scalars, *(join.column for join in group.joins))
     return ", ".join(dict.fromkeys(oid for column in columns if column.name in names for oid in column.oids))

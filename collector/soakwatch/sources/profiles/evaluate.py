@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from soakwatch.sources.profiles.expression import SECONDS, MissingError, UndefinedError
-from soakwatch.sources.profiles.model import Column, Line
-from soakwatch.sources.profiles.survey import Want
+from soakwatch.sources.profiles.model import MetricLine, TableColumn
+from soakwatch.sources.profiles.survey import WantedSeries
 from soakwatch.sources.profiles.value import Number, Value, number, text
 from soakwatch_model.metric import clipped, fault_of
 
@@ -21,7 +21,7 @@ class FaultError(Exception):
     """The device answered, but not with a value of this metric: a sentence."""
 
 
-def level(want: Want, values: Mapping[str, Value]) -> Number:
+def level(want: WantedSeries, values: Mapping[str, Value]) -> Number:
     """The value of a series now. Raises MissingError, and FaultError or UndefinedError with a sentence.
 
     Counters stay whole numbers unless their line has a scale.
@@ -32,7 +32,7 @@ def level(want: Want, values: Mapping[str, Value]) -> Number:
     return _finish(line, want.value.run(raw(want, values)))
 
 
-def lost(want: Want, values: Mapping[str, Value], last: Number | None) -> Number:
+def lost(want: WantedSeries, values: Mapping[str, Value], last: Number | None) -> Number:
     """The value of a series whose device now says that it has no reading, where it had ``last`` before (the light of an
     optic that went dark).
 
@@ -53,7 +53,7 @@ def lost(want: Want, values: Mapping[str, Value], last: Number | None) -> Number
     return want.line.lost
 
 
-def change(want: Want, before: Raw, now: Raw, seconds: float) -> Number:
+def change(want: WantedSeries, before: Raw, now: Raw, seconds: float) -> Number:
     """The value of a series over the increments since the poll before.
 
     Raises MissingError if a counter began anew, and UndefinedError if the increments make no value (nothing moved).
@@ -81,7 +81,7 @@ def increment(first: Number, last: Number, bits: int | None) -> Number | None:
     return forward if 0 <= forward < _HALF[width] and first < 2**width else None
 
 
-def raw(want: Want, values: Mapping[str, Value]) -> Raw:
+def raw(want: WantedSeries, values: Mapping[str, Value]) -> Raw:
     """The number of each name of a series; None where it is not there. Raises FaultError for what is no number."""
     cells: dict[str, Number | None] = {}
     for cell in want.cells:
@@ -98,14 +98,14 @@ def raw(want: Want, values: Mapping[str, Value]) -> Raw:
     return cells
 
 
-def valid(column: Column, value: Value) -> bool:
+def valid(column: TableColumn, value: Value) -> bool:
     """Whether a reading is one, and not the device's way to say that there is none: an empty text, a set number."""
     if isinstance(value, bytes) and not value.strip(b" \0"):
         return False
     return not column.invalid or text(value, column.form) not in column.invalid
 
 
-def _read_as(line: Line, want: Want, values: Mapping[str, Value]) -> Number:
+def _read_as(line: MetricLine, want: WantedSeries, values: Mapping[str, Value]) -> Number:
     cell = want.cells[0] if want.cells else None
     value = values.get(cell.oid) if cell is not None else None
     if cell is None or value is None or not valid(cell.column, value):
@@ -127,7 +127,7 @@ def _read_as(line: Line, want: Want, values: Mapping[str, Value]) -> Number:
         raise FaultError(f"{cell.name} ({cell.oid}): {error}") from None
 
 
-def _finish(line: Line, value: Number) -> Number:
+def _finish(line: MetricLine, value: Number) -> Number:
     if line.scale is not None:
         value = scale(value, line.scale)
     value = clipped(line.metric, value)

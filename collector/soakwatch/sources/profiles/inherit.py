@@ -15,8 +15,8 @@ from soakwatch.sources.profiles.model import (
     Fact,
     GnmiPath,
     GnmiWhen,
-    Group,
     LogPattern,
+    MetricGroup,
     Profile,
     Ticker,
     TrapPattern,
@@ -34,7 +34,7 @@ class File:
     name: str
     document: Document
     shape: ProfileShape
-    groups: Mapping[str, Group | None]
+    groups: Mapping[str, MetricGroup | None]
     clauses: tuple[Clause, ...]
 
 
@@ -54,7 +54,7 @@ def assemble(name: str, read: Read) -> Profile:
     line = _line(name, read)
     own = line[0]
     _check(line)
-    groups: dict[str, Group | None] = {}
+    groups: dict[str, MetricGroup | None] = {}
     facts: dict[str, FactShape | None] = {}
     clocks: ClocksShape | None = None
     for file in line:

@@ -22,7 +22,7 @@ from soakwatch.core.validation import problems as problems_of
 from soakwatch.core.yaml import Document, parse, plan_error, read_text
 from soakwatch.sources.profiles.compile import Checker
 from soakwatch.sources.profiles.inherit import File, UnknownProfileError, assemble
-from soakwatch.sources.profiles.model import Clause, Head, Profile
+from soakwatch.sources.profiles.model import Clause, Profile, ProfileHead
 from soakwatch.sources.profiles.shape import HeadShape, ProfileShape
 
 Shaped = TypeVar("Shaped", bound=BaseModel)
@@ -74,7 +74,7 @@ class Profiles(Mapping[str, Profile]):
         """A part (``_name``) as if it were a profile, for those who write it."""
         return assemble(name, self._read)
 
-    def heads(self) -> tuple[Head, ...]:
+    def heads(self) -> tuple[ProfileHead, ...]:
         """What choosing needs, of every profile."""
         return tuple(_head(self._path(name), name) for name in self.names())
 
@@ -125,14 +125,14 @@ def read_file(file: FilePath, name: str) -> File:
     return File(name, document, shape, groups, clauses(shape))
 
 
-def head_of(file: FilePath, name: str) -> Head:
+def head_of(file: FilePath, name: str) -> ProfileHead:
     """The head of a file: only its lines are parsed, so the hundred files take a fraction of a second."""
     words = read_text(file)
     try:
         shape = _shape(_document(_only_head(words), file.name), HeadShape)
     except PlanError:  # it is wrong, or written so that its head cannot be read alone: the whole tells
         shape = _shape(_document(words, file.name), ProfileShape)
-    return Head(name, shape.title or name, tuple(shape.extends), clauses(shape), shape.rank)
+    return ProfileHead(name, shape.title or name, tuple(shape.extends), clauses(shape), shape.rank)
 
 
 def _file(file: FilePath, name: str) -> File:
@@ -140,7 +140,7 @@ def _file(file: FilePath, name: str) -> File:
     return _shipped_file(name) if file.parent == shipped() else read_file(file, name)
 
 
-def _head(file: FilePath, name: str) -> Head:
+def _head(file: FilePath, name: str) -> ProfileHead:
     return _shipped_head(name) if file.parent == shipped() else head_of(file, name)
 
 
@@ -152,7 +152,7 @@ def _shipped_file(name: str) -> File:
 
 
 @cache
-def _shipped_head(name: str) -> Head:
+def _shipped_head(name: str) -> ProfileHead:
     return head_of(shipped() / f"{name}.yaml", name)
 
 

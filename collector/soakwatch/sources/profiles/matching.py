@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 
 from soakwatch.sources.profiles.loading import FALLBACK
-from soakwatch.sources.profiles.model import Clause, Head
+from soakwatch.sources.profiles.model import Clause, ProfileHead
 from soakwatch.sources.profiles.show import clause_line
 
 Present = Callable[[str], Awaitable[str | None]]
@@ -21,7 +21,7 @@ class Match:
     why: str
 
 
-async def match(object_id: str, description: str, present: Present, heads: Iterable[Head]) -> Match:
+async def match(object_id: str, description: str, present: Present, heads: Iterable[ProfileHead]) -> Match:
     """The profile of a device with this sysObjectID and sysDescr (RFC 3418).
 
     The higher rank wins, then the longest object id, then the clause that asks for more, then the name. ``present`` is

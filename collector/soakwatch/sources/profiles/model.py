@@ -28,7 +28,7 @@ class Clause:
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class ProfileHead:
     """What is needed to choose a profile."""
 
     name: str
@@ -71,7 +71,7 @@ class Clocks:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TableColumn:
     """A value of each row (or, as a scalar, one for all): OIDs, the first that the device has is used.
 
     ``bits`` is the width of a counter where it is known; ``invalid`` are readings, as text, that mean "not available";
@@ -91,7 +91,7 @@ class Column:
 class Join:
     """A column of another table, looked up by an index that is made of this row's values."""
 
-    column: Column
+    column: TableColumn
     index: Template
 
 
@@ -104,7 +104,7 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class MetricLine:
     """How one metric comes from a row. ``over`` folds the rows of the group into one sample (mean, sum, max); only rows
     that hold ``where`` have it, and are numbered among themselves where they have the same labels. ``lost`` is what
     a series is that was read and whose device then answers that there is no reading (light that is gone)."""
@@ -125,12 +125,12 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class MetricGroup:
     """A table, or a few scalars, and the metrics that come from it."""
 
     name: str
-    columns: tuple[Column, ...]
-    scalars: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
+    scalars: tuple[TableColumn, ...]
     joins: tuple[Join, ...]
     where: tuple[Condition, ...]
     where_not: tuple[Condition, ...]
@@ -140,7 +140,7 @@ class Group:
     refresh_s: float | None
     changed: str | None
     optional: bool
-    lines: tuple[Line, ...]
+    lines: tuple[MetricLine, ...]
     location: str
     returning: bool = False  # rows that go are asked on: they come back under the same index
 
@@ -204,7 +204,7 @@ class Profile:
     rank: int
     facts: tuple[Fact, ...]
     clocks: Clocks
-    groups: tuple[Group, ...]
+    groups: tuple[MetricGroup, ...]
     logs: tuple[LogPattern, ...]
     traps: tuple[TrapPattern, ...]
     gnmi: tuple[GnmiPath, ...]

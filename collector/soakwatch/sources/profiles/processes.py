@@ -9,9 +9,9 @@ from soakwatch.sources.abc import WatchedProcess
 from soakwatch.sources.profiles.compile import NAMED
 from soakwatch.sources.profiles.evaluate import FaultError, change, level, raw
 from soakwatch.sources.profiles.expression import SECONDS, MissingError, UndefinedError
-from soakwatch.sources.profiles.model import Column, Group, Line
-from soakwatch.sources.profiles.rows import Rows, by_column
-from soakwatch.sources.profiles.survey import Cell, Reading, Traced, Want
+from soakwatch.sources.profiles.model import MetricGroup, MetricLine, TableColumn
+from soakwatch.sources.profiles.rows import GroupRows, by_column
+from soakwatch.sources.profiles.survey import NameSource, PollReading, Traced, WantedSeries
 from soakwatch.sources.profiles.template import Template
 from soakwatch.sources.profiles.value import Asker, Number, Value
 from soakwatch.sources.profiles.watched import ProcessChange, ProcessRow, ProcessWatch, Running
@@ -40,13 +40,13 @@ def watch_state(processes: Iterable[WatchedProcess]) -> WatchState:
     return WatchState([ProcessWatch(watch) for watch in processes])
 
 
-def key_columns(group: Group) -> tuple[Column, ...]:
+def key_columns(group: MetricGroup) -> tuple[TableColumn, ...]:
     """The columns that identify a process: those of its name, its path, its parameters and its pid."""
     names = {*_KEYS, *_name(group).names}
     return tuple(column for column in group.columns if column.name in names)
 
 
-def _name(group: Group) -> Template:
+def _name(group: MetricGroup) -> Template:
     for line in group.lines:
         for label, template in line.labels:
             if label == NAMED:
@@ -66,10 +66,10 @@ def without_table(state: WatchState) -> tuple[Fault, ...]:
     return tuple(faults)
 
 
-async def poll_processes(asker: Asker, group: Group, state: WatchState, now_ns: int) -> Reading:
+async def poll_processes(asker: Asker, group: MetricGroup, state: WatchState, now_ns: int) -> PollReading:
     """One poll of the table of processes. Raises what the asker raises."""
     keys = tuple(dict.fromkeys(oid for column in key_columns(group) for oid in column.oids))
-    rows = Rows(group, by_column(keys, await asker.walk(keys)), {})
+    rows = GroupRows(group, by_column(keys, await asker.walk(keys)), {})
     rows.settle({})
     name = _name(group)
     processes = {}
@@ -89,11 +89,11 @@ async def poll_processes(asker: Asker, group: Group, state: WatchState, now_ns: 
     state.changes.clear()
     for watched in state.watches:
         poll.read(watched, values)
-    return Reading(tuple(poll.traced), tuple(poll.faults), tuple(poll.events))
+    return PollReading(tuple(poll.traced), tuple(poll.faults), tuple(poll.events))
 
 
 async def _values(
-    asker: Asker, group: Group, rows: Rows, keys: tuple[str, ...], indexes: list[str]
+    asker: Asker, group: MetricGroup, rows: GroupRows, keys: tuple[str, ...], indexes: list[str]
 ) -> Mapping[str, Value]:
     bases = [oid for column in group.columns for oid in column.oids if oid not in keys]
     wanted = [f"{base}.{index}" for index in dict.fromkeys(indexes) for base in bases]
@@ -106,7 +106,7 @@ async def _values(
 class _ProcessPoll:
     """One poll under way: its samples, faults and events."""
 
-    def __init__(self, group: Group, state: WatchState, now_ns: int) -> None:
+    def __init__(self, group: MetricGroup, state: WatchState, now_ns: int) -> None:
         self._group, self._state, self._now_ns = group, state, now_ns
         self.traced: list[Traced] = []
         self.faults: list[Fault] = []
@@ -133,12 +133,12 @@ class _ProcessPoll:
                 for line in self._group.lines:
                     self._line(line, slot, slot.owner, values)
 
-    def _line(self, line: Line, slot: Slot[Running], running: Running, values: Mapping[str, Value]) -> None:
+    def _line(self, line: MetricLine, slot: Slot[Running], running: Running, values: Mapping[str, Value]) -> None:
         index = running.row.index
         labels = {name: template.render(index, str) for name, template in line.labels if name != NAMED}
         label = f"{slot.label},{object_text(**labels)}" if labels else slot.label
         cells = tuple(cell for name in line.value.names if (cell := self._cell(name, index, values)))
-        want = Want(line, label, cells, line.value)
+        want = WantedSeries(line, label, cells, line.value)
         try:
             value = self._change(want, running, values) if line.change else level(want, values)
         except MissingError:
@@ -160,15 +160,15 @@ class _ProcessPoll:
             running.before.clear()
         running.grown[metric] = value
 
-    def _cell(self, name: str, index: str, values: Mapping[str, Value]) -> Cell | None:
+    def _cell(self, name: str, index: str, values: Mapping[str, Value]) -> NameSource | None:
         for column in (*self._group.columns, *self._group.scalars):
             if column.name == name:
                 oids = [f"{oid}.{index}" for oid in column.oids] if column in self._group.columns else column.oids
                 oid = next((oid for oid in oids if oid in values), None)
-                return Cell(name, oid, column) if oid is not None else None
+                return NameSource(name, oid, column) if oid is not None else None
         return None
 
-    def _change(self, want: Want, running: Running, values: Mapping[str, Value]) -> Number | None:
+    def _change(self, want: WantedSeries, running: Running, values: Mapping[str, Value]) -> Number | None:
         now = raw(want, values)
         if None in now.values() or len(now) < len([name for name in want.line.value.names if name != SECONDS]):
             raise MissingError(want.line.value.text)

@@ -10,9 +10,9 @@ from soakwatch.sources.abc import WatchedProcess
 from soakwatch.sources.profiles.discovery import discover, run_in_thread_if_large
 from soakwatch.sources.profiles.evaluate import FaultError, Raw, change, level, lost, raw
 from soakwatch.sources.profiles.expression import MissingError, UndefinedError
-from soakwatch.sources.profiles.model import Group, Profile
+from soakwatch.sources.profiles.model import MetricGroup, Profile
 from soakwatch.sources.profiles.processes import poll_processes, watch_state, without_table
-from soakwatch.sources.profiles.survey import Fold, Reading, Survey, Table, Traced, Want
+from soakwatch.sources.profiles.survey import FoldedSeries, PollReading, Survey, SurveyedTable, Traced, WantedSeries
 from soakwatch.sources.profiles.value import Askable, Asker, Number, Value
 from soakwatch_model.sample import Fault, Sample
 
@@ -26,7 +26,7 @@ GONE = "the device does not answer it any more"
 
 
 @dataclass(slots=True)
-class State:
+class ReaderState:
     """What a reader remembers from poll to poll."""
 
     due_ns: dict[str, int] = field(default_factory=dict)  # group -> not before
@@ -34,11 +34,11 @@ class State:
     reported: dict[tuple[str, str], str] = field(default_factory=dict)
     last: dict[tuple[str, str], Number] = field(default_factory=dict)  # of series that may be lost
 
-    def due(self, group: Group, now_ns: int) -> bool:
+    def due(self, group: MetricGroup, now_ns: int) -> bool:
         """Whether a group is to be read."""
         return self.due_ns.get(group.name, now_ns) <= now_ns
 
-    def seen(self, group: Group, now_ns: int) -> None:
+    def seen(self, group: MetricGroup, now_ns: int) -> None:
         """A group was read."""
         if group.every_s is not None:
             self.due_ns[group.name] = now_ns + int(group.every_s * EARLY * SECOND)
@@ -63,13 +63,13 @@ class Answers:
     rows that is missing: if it is there at the next poll nothing else has changed.
     """
 
-    tables: tuple[Table, ...]
+    tables: tuple[SurveyedTable, ...]
     values: Mapping[str, Value]
     stale: str
     absent: str = ""
 
 
-async def ask(asker: Asker, survey: Survey, state: State, now_ns: int) -> Answers:
+async def ask(asker: Asker, survey: Survey, state: ReaderState, now_ns: int) -> Answers:
     """Asks everything that is due. Raises what the asker raises."""
     due = tuple(table for table in survey.tables if state.due(table.group, now_ns))
     walks = tuple(dict.fromkeys(base for table in due for base in table.walks))
@@ -83,7 +83,9 @@ async def ask(asker: Asker, survey: Survey, state: State, now_ns: int) -> Answer
     return Answers(due, {**walked, **got}, stale, _unanswered(next((oid for oid in missing if oid in single), None)))
 
 
-def _stale(survey: Survey, due: Sequence[Table], walked: int, missing: str | None, got: Mapping[str, Value]) -> str:
+def _stale(
+    survey: Survey, due: Sequence[SurveyedTable], walked: int, missing: str | None, got: Mapping[str, Value]
+) -> str:
     for table in due:
         scalar = table.group.changed
         if scalar is not None and table.changed is not None and got.get(scalar) != table.changed:
@@ -97,16 +99,16 @@ def _unanswered(oid: str | None) -> str:
     return f"{oid} is not answered any more" if oid is not None else ""
 
 
-def evaluate(answers: Answers, state: State, now_ns: int) -> Reading:
+def evaluate(answers: Answers, state: ReaderState, now_ns: int) -> PollReading:
     """Samples and faults of what a device answered."""
     poll = _Evaluation(answers.values, state, now_ns)
     for table in answers.tables:
         state.seen(table.group, now_ns)
         poll.table(table)
-    return Reading(tuple(poll.traced), tuple(poll.faults), stale=answers.stale)
+    return PollReading(tuple(poll.traced), tuple(poll.faults), stale=answers.stale)
 
 
-async def read(asker: Asker, survey: Survey, state: State, now_ns: int) -> Reading:
+async def read(asker: Asker, survey: Survey, state: ReaderState, now_ns: int) -> PollReading:
     """One look at everything that is due. Raises what the asker raises; then nothing is remembered of it."""
     answers = await ask(asker, survey, state, now_ns)
     return await run_in_thread_if_large(len(answers.values), evaluate, answers, state, now_ns)
@@ -115,12 +117,12 @@ async def read(asker: Asker, survey: Survey, state: State, now_ns: int) -> Readi
 class _Evaluation:
     """One look under way."""
 
-    def __init__(self, values: Mapping[str, Value], state: State, now_ns: int) -> None:
+    def __init__(self, values: Mapping[str, Value], state: ReaderState, now_ns: int) -> None:
         self._values, self._state, self._now_ns = values, state, now_ns
         self.traced: list[Traced] = []
         self.faults: list[Fault] = []
 
-    def table(self, table: Table) -> None:
+    def table(self, table: SurveyedTable) -> None:
         """Every series of a group."""
         for want in table.wants:
             try:
@@ -138,7 +140,7 @@ class _Evaluation:
         for fold in table.folds:
             self._fold(fold)
 
-    def _value(self, want: Want, row: str = "") -> Number | None:
+    def _value(self, want: WantedSeries, row: str = "") -> Number | None:
         """The value of a series, or of one row of a fold; None where it takes another poll to tell."""
         if want.line.lost is not None:
             return self._losable(want)
@@ -160,7 +162,7 @@ class _Evaluation:
         self._state.before[key] = (self._now_ns, now)
         return value
 
-    def _losable(self, want: Want) -> Number:
+    def _losable(self, want: WantedSeries) -> Number:
         """The reading, which is kept; of one that the device calls off what that means."""
         key = (want.line.metric, want.object)
         try:
@@ -170,7 +172,7 @@ class _Evaluation:
         self._state.last[key] = value
         return value
 
-    def _fold(self, fold: Fold) -> None:
+    def _fold(self, fold: FoldedSeries) -> None:
         operands: list[Number | None] = []
         for want in fold.rows:
             try:
@@ -191,20 +193,20 @@ class _Evaluation:
         built = {"sum": sum(values), "max": max(values), "min": min(values), "mean": sum(values) / len(values)}
         self._sample(fold, built[fold.line.over or "mean"], tuple(oid for want in fold.rows for oid in want.oids))
 
-    def _sample(self, part: Want | Fold, value: Number, oids: Sequence[str]) -> None:
+    def _sample(self, part: WantedSeries | FoldedSeries, value: Number, oids: Sequence[str]) -> None:
         key = (part.line.metric, part.object)
         self.traced.append(Traced(Sample(*key, value, self._now_ns), tuple(oids)))
         if self._state.reported:
             self._state.reported.pop(key, None)
 
-    def _fault(self, part: Want | Fold, words: str) -> None:
+    def _fault(self, part: WantedSeries | FoldedSeries, words: str) -> None:
         key = (part.line.metric, part.object)
         if self._state.reported.get(key) != words and len(self.faults) < MAX_FAULTS:  # the others: at the next polls
             self._state.reported[key] = words
             self.faults.append(Fault(*key, words))
 
 
-class Reader:
+class ProfileReader:
     """A device, a profile, and what is watched: discovers when needed, reads at each poll.
 
     ``interfaces`` are globs, None for all; ``without`` names groups that are not asked.
@@ -219,7 +221,7 @@ class Reader:
         without: frozenset[str] = frozenset(),
     ) -> None:
         self._asker, self._profile, self._interfaces, self._without = asker, profile, interfaces, without
-        self._state, self._watched = State(), watch_state(processes)
+        self._state, self._watched = ReaderState(), watch_state(processes)
         self._gone: tuple[Fault, ...] = ()
         self._found_ns = 0
         self._patience_ns = SETTLE_NS
@@ -256,7 +258,7 @@ class Reader:
         self._gone += survey.faults
         return survey
 
-    async def poll(self, now_ns: int, deadline_s: float = math.inf) -> Reading:
+    async def poll(self, now_ns: int, deadline_s: float = math.inf) -> PollReading:
         """One poll, with the deadline of ``discover``. Where rows came or went, the device is surveyed again before
         anything is reported of them."""
         asker = self._asker.until(deadline_s)
@@ -274,17 +276,17 @@ class Reader:
         reading = await run_in_thread_if_large(len(answers.values), evaluate, answers, self._state, now_ns)
         self._stale = self._stale or reading.stale
         gone, self._gone = self._gone, ()
-        return Reading(
+        return PollReading(
             (*reading.traced, *running.traced),
             (*gone, *reading.faults, *running.faults),
             running.events,
             reading.stale,
         )
 
-    async def poll_only(self, metrics: Collection[str], now_ns: int, deadline_s: float = math.inf) -> Reading:
+    async def poll_only(self, metrics: Collection[str], now_ns: int, deadline_s: float = math.inf) -> PollReading:
         """One poll of some metrics alone, of what was found so far, with the deadline of ``discover``."""
         if self.survey is None:
-            return Reading((), ())
+            return PollReading((), ())
         narrowed = [table.only(metrics) for table in self.survey.tables]
         survey = replace(self.survey, tables=tuple(table for table in narrowed if table.parts))
         return await read(self._asker.until(deadline_s), survey, self._state, now_ns)
@@ -294,14 +296,14 @@ class Reader:
         absent, self._absent = self._absent, answers.absent
         return replace(answers, stale=answers.stale or answers.absent) if absent else answers
 
-    async def _read_processes(self, asker: Asker, survey: Survey, now_ns: int) -> Reading:
+    async def _read_processes(self, asker: Asker, survey: Survey, now_ns: int) -> PollReading:
         if not self._watched.watches:
-            return Reading((), ())
+            return PollReading((), ())
         if not survey.processes:
-            return Reading((), without_table(self._watched))
+            return PollReading((), without_table(self._watched))
         group = survey.processes[0]
         if not self._state.due(group, now_ns):
-            return Reading((), ())
+            return PollReading((), ())
         reading = await poll_processes(asker, group, self._watched, now_ns)
         self._state.seen(group, now_ns)
         return reading

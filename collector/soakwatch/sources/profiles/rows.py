@@ -6,8 +6,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from soakwatch.sources.profiles.evaluate import valid
-from soakwatch.sources.profiles.model import Column, Condition, Group, Join, Line
-from soakwatch.sources.profiles.survey import Cell
+from soakwatch.sources.profiles.model import Condition, Join, MetricGroup, MetricLine, TableColumn
+from soakwatch.sources.profiles.survey import NameSource
 from soakwatch.sources.profiles.template import Template, index_part
 from soakwatch.sources.profiles.value import Value, number, text
 from soakwatch_model.sample import object_text
@@ -35,18 +35,18 @@ def index_key(index: str) -> tuple[int, ...]:
 
 
 @dataclass(slots=True)
-class Rows:
+class GroupRows:
     """The rows of a group; made of what was walked, then of what the joins bring."""
 
-    group: Group
+    group: MetricGroup
     tree: WalkedValues
     scalars: Mapping[str, Value]
     kept: Collection[str] = ()  # OIDs that an earlier survey chose among several
-    columns: dict[str, Column] = field(default_factory=dict)
-    places: dict[str, Cell] = field(default_factory=dict)  # of the scalars that the device has
+    columns: dict[str, TableColumn] = field(default_factory=dict)
+    places: dict[str, NameSource] = field(default_factory=dict)  # of the scalars that the device has
     choices: dict[str, str] = field(default_factory=dict)  # column -> the OID that this device has
     indexes: list[str] = field(default_factory=list)
-    joined: dict[str, dict[str, Cell]] = field(default_factory=dict)  # join -> index of the row -> cell
+    joined: dict[str, dict[str, NameSource]] = field(default_factory=dict)  # join -> index of the row -> cell
     joined_values: dict[str, Value] = field(default_factory=dict)  # values of joins by OID
     doubted: set[str] = field(default_factory=set)  # OIDs that stand at 0 while a twin of theirs counts
     active: set[str] = field(default_factory=set)  # columns of several OIDs that count in some row
@@ -72,7 +72,7 @@ class Rows:
             having = [oid for oid in scalar.oids if oid in self.scalars]
             oid = next((oid for oid in having if oid in self.kept), having[0] if having else None)
             if oid is not None:
-                self.places[scalar.name] = Cell(scalar.name, oid, scalar)
+                self.places[scalar.name] = NameSource(scalar.name, oid, scalar)
         if self.group.columns:
             self.indexes = sorted(rows, key=index_key)
         elif self.places:
@@ -112,7 +112,7 @@ class Rows:
     def _counts(self, base: str) -> bool:
         return any(_above_zero(value) for value in self.tree.get(base, {}).values())
 
-    def cell(self, name: str, index: str) -> Cell | None:
+    def cell(self, name: str, index: str) -> NameSource | None:
         """Where a name is read in a row; None if the device does not have it there, or has a counter that is not
         believed."""
         column = self.columns.get(name)
@@ -129,9 +129,9 @@ class Rows:
         if best is None:
             trusted = (b for b in sound if b not in self.distrusted and f"{b}.{index}" not in self.doubted)
             best = next(trusted, (sound or having)[0])
-        return Cell(name, f"{best}.{index}", column, self._twin(column, best, index))
+        return NameSource(name, f"{best}.{index}", column, self._twin(column, best, index))
 
-    def _twin(self, column: Column, base: str, index: str) -> str | None:
+    def _twin(self, column: TableColumn, base: str, index: str) -> str | None:
         """The 32-bit counter that stands at 0 beside a 64-bit one that does too, on a device whose 64-bit column never
         counts; None where there is none."""
         if not column.per_row or base in self.active or self.tree[base].get(index) != 0:
@@ -170,7 +170,7 @@ class Rows:
         for index, oids in wanted.items():
             oid = next((oid for oid in oids if oid in values), None)
             if oid is not None:
-                cells[index] = Cell(join.column.name, oid, join.column)
+                cells[index] = NameSource(join.column.name, oid, join.column)
                 self.joined_values[oid] = values[oid]
 
     def narrow(self) -> None:
@@ -195,13 +195,13 @@ class Rows:
             return False
         return True
 
-    def of_line(self, line: Line) -> list[str]:
+    def of_line(self, line: MetricLine) -> list[str]:
         """The rows that have a line."""
         if not line.where:
             return self.indexes
         return [index for index in self.indexes if all(self._holds(condition, index) for condition in line.where)]
 
-    def labels(self, line: Line) -> dict[str, dict[str, str]]:
+    def labels(self, line: MetricLine) -> dict[str, dict[str, str]]:
         """The labels of each row for a line: a text that two rows share gets `` #<index>`` from the second on."""
         built: dict[str, dict[str, str]] = {}
         seen: set[tuple[str, ...]] = set()
@@ -218,7 +218,7 @@ class Rows:
     def _render(self, template: Template, index: str) -> str:
         return template.render(index, lambda name: self.text(name, index)) or index or "all"
 
-    def objects(self, line: Line) -> dict[str, str]:
+    def objects(self, line: MetricLine) -> dict[str, str]:
         """The object of each row for a line."""
         return {index: object_text(**labels) for index, labels in self.labels(line).items()}
 
@@ -241,12 +241,12 @@ def _literal(template: Template) -> bool:
     return all(isinstance(part, str) for part in template.parts)
 
 
-def columns_of(group: Group) -> tuple[str, ...]:
+def columns_of(group: MetricGroup) -> tuple[str, ...]:
     """Every OID that may have to be walked for a group."""
     return tuple(dict.fromkeys(oid for column in group.columns for oid in column.oids))
 
 
-def scalars_of(group: Group) -> tuple[str, ...]:
+def scalars_of(group: MetricGroup) -> tuple[str, ...]:
     """Every OID that may have to be got for a group."""
     extra = (group.changed,) if group.changed else ()
     return tuple(dict.fromkeys((*(oid for scalar in group.scalars for oid in scalar.oids), *extra)))

@@ -63,13 +63,13 @@ Names = Annotated[list[str], BeforeValidator(_list, json_schema_input_type=str |
 Reading = int | float | str
 
 
-class Shape(BaseModel):
+class ProfileModel(BaseModel):
     """What all shapes have in common: no key that is not known."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=False)
 
 
-class ClauseShape(Shape):
+class ClauseShape(ProfileModel):
     """One way to recognise a device; every key that is given must hold."""
 
     object_id: Annotated[Oids | None, Field(default=None, description="sysObjectID equals one of these, or lies under")]
@@ -79,7 +79,7 @@ class ClauseShape(Shape):
     text: Annotated[Regex | None, Field(default=None, description="regex, found in what 'present' answers")]
 
 
-class FactShape(Shape):
+class FactShape(ProfileModel):
     """A text about the device, read at connect and after a reboot."""
 
     oid: Annotated[Oids | None, Field(default=None, description="whole OIDs; the first that answers")]
@@ -93,7 +93,7 @@ class FactShape(Shape):
     form: Annotated[Literal["hex", "ip", "text"] | None, Field(default=None, alias="as")]
 
 
-class TickerShape(Shape):
+class TickerShape(ProfileModel):
     """A clock of the device."""
 
     oid: Oid
@@ -109,7 +109,7 @@ def _tickers(value: object) -> object:
 Tickers = Annotated[list[TickerShape], BeforeValidator(_tickers, json_schema_input_type=str | list[str | TickerShape])]
 
 
-class ClocksShape(Shape):
+class ClocksShape(ProfileModel):
     """Clocks, best first; null removes those of the parent."""
 
     host: Annotated[Tickers | None, Field(default=None, description="time since the host started")]
@@ -122,7 +122,7 @@ class ClocksShape(Shape):
         return self.model_copy(update={key: getattr(nearer, key) for key in nearer.model_fields_set})
 
 
-class ColumnShape(Shape):
+class ColumnShape(ProfileModel):
     """A value of each row: an OID, a list of OIDs (the first that the device has), or this with options."""
 
     oid: Oids
@@ -150,7 +150,7 @@ class JoinShape(ColumnShape):
 Conditions = Annotated[dict[str, Regex], Field(default_factory=dict)]
 
 
-class LineShape(Shape):
+class LineShape(ProfileModel):
     """How a metric of the catalogue comes from a row."""
 
     metric: str
@@ -171,7 +171,7 @@ class LineShape(Shape):
     ]
 
 
-class GroupShape(Shape):
+class GroupShape(ProfileModel):
     """A table, or a few scalars, and the metrics that come from it."""
 
     columns: Annotated[dict[Word, OneColumn], Field(default_factory=dict)]
@@ -189,7 +189,7 @@ class GroupShape(Shape):
     metrics: Annotated[list[LineShape], Field(min_length=1, max_length=200)]
 
 
-class SnmpShape(Shape):
+class SnmpShape(ProfileModel):
     """What is asked by SNMP."""
 
     facts: Annotated[dict[Word, FactShape | None], Field(default_factory=dict)]
@@ -197,7 +197,7 @@ class SnmpShape(Shape):
     groups: Annotated[dict[str, GroupShape | None], Field(default_factory=dict)]
 
 
-class LogShape(Shape):
+class LogShape(ProfileModel):
     """A line of syslog or console that means an event."""
 
     kind: Kind
@@ -205,14 +205,14 @@ class LogShape(Shape):
     severity: Annotated[str | None, Field(default=None)]
 
 
-class TrapShape(Shape):
+class TrapShape(ProfileModel):
     """An event by its snmpTrapOID."""
 
     kind: Kind
     detail: Annotated[dict[str, Oid], Field(default_factory=dict)]
 
 
-class GnmiWhenShape(Shape):
+class GnmiWhenShape(ProfileModel):
     """A leaf beside that of a path that decides whether the path is sampled."""
 
     leaf: Annotated[str, Field(description="such as session-state, from where the path's own leaf stands")]
@@ -220,7 +220,7 @@ class GnmiWhenShape(Shape):
     is_not: Annotated[list[str], Field(default_factory=list, description="not sampled for these words")]
 
 
-class GnmiPathShape(Shape):
+class GnmiPathShape(ProfileModel):
     """A path to subscribe to."""
 
     path: str
@@ -233,7 +233,7 @@ class GnmiPathShape(Shape):
     ago: Annotated[bool, Field(default=False, description="the value is a time; how long ago it was is sampled")]
 
 
-class GnmiShape(Shape):
+class GnmiShape(ProfileModel):
     """What is asked by gNMI."""
 
     paths: list[GnmiPathShape]
@@ -248,7 +248,7 @@ def _platform(name: object) -> object:
     return name
 
 
-class HeadShape(Shape):
+class HeadShape(ProfileModel):
     """What is needed to choose a profile."""
 
     title: Annotated[str | None, Field(default=None, description="what it is for, in a few words")]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from soakwatch.core.units import show_seconds
-from soakwatch.sources.profiles.model import Clause, Column, Group, Line
+from soakwatch.sources.profiles.model import Clause, MetricGroup, MetricLine, TableColumn
 from soakwatch_model.metric import BY_NAME
 
 
-def group_lines(group: Group) -> Iterator[str]:
+def group_lines(group: MetricGroup) -> Iterator[str]:
     """Lines of text about a group."""
     parts = [f"watch {group.watch}"] if group.watch else []
     parts += ["optional"] if group.optional else []
@@ -27,7 +27,7 @@ def group_lines(group: Group) -> Iterator[str]:
         yield f"    {join.column.name}: {_oids(join.column)} at {join.index.text}"
 
 
-def _line(line: Line) -> str:
+def _line(line: MetricLine) -> str:
     labels = ", ".join(f"{label}={template.text}" for label, template in line.labels)
     value = line.value.text + (f" x {line.scale:g}" if line.scale is not None else "")
     value = f"change of {value}" if line.change else value
@@ -37,7 +37,7 @@ def _line(line: Line) -> str:
     )
 
 
-def _oids(column: Column) -> str:
+def _oids(column: TableColumn) -> str:
     return " or ".join(column.oids)
 
 

@@ -6,14 +6,14 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from soakwatch.sources.profiles.expression import Expression
-from soakwatch.sources.profiles.model import Column, Group, Line, Profile
+from soakwatch.sources.profiles.model import MetricGroup, MetricLine, Profile, TableColumn
 from soakwatch.sources.profiles.value import Value
 from soakwatch_model.event import Event
 from soakwatch_model.sample import Fault, Sample
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class NameSource:
     """Where a name of an expression is read in one row.
 
     ``twin`` is the 32-bit counter of the same thing, where both stood at 0 and no row of this device's 64-bit column
@@ -23,20 +23,20 @@ class Cell:
 
     name: str
     oid: str
-    column: Column
+    column: TableColumn
     twin: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
+class WantedSeries:
     """One series: a line of the profile in one row of the device.
 
     ``value`` is the line's with the alternatives chosen that the device has; ``picks`` are these choices.
     """
 
-    line: Line
+    line: MetricLine
     object: str
-    cells: tuple[Cell, ...]
+    cells: tuple[NameSource, ...]
     value: Expression
     picks: tuple[int, ...] = ()
 
@@ -47,25 +47,25 @@ class Want:
 
 
 @dataclass(frozen=True, slots=True)
-class Fold:
+class FoldedSeries:
     """One series made of all rows of a group."""
 
-    line: Line
+    line: MetricLine
     object: str
-    rows: tuple[Want, ...]
+    rows: tuple[WantedSeries, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class SurveyedTable:
     """One group as the device has it: ``walks`` are asked as whole columns, ``gets`` one by one.
 
     ``rows`` counts the rows that are wanted, ``changed`` is what the group's scalar of that name said; ``away`` are
     OIDs of rows that went and may come back.
     """
 
-    group: Group
-    wants: tuple[Want, ...]
-    folds: tuple[Fold, ...]
+    group: MetricGroup
+    wants: tuple[WantedSeries, ...]
+    folds: tuple[FoldedSeries, ...]
     gets: tuple[str, ...]
     walks: tuple[str, ...]
     rows: int
@@ -73,11 +73,11 @@ class Table:
     away: frozenset[str] = frozenset()
 
     @property
-    def parts(self) -> tuple[Want | Fold, ...]:
+    def parts(self) -> tuple[WantedSeries | FoldedSeries, ...]:
         """Its series."""
         return (*self.wants, *self.folds)
 
-    def only(self, metrics: Collection[str]) -> Table:
+    def only(self, metrics: Collection[str]) -> SurveyedTable:
         """The same with the series of some metrics alone, whose values are asked one by one."""
         wants = tuple(want for want in self.wants if want.line.metric in metrics)
         folds = tuple(fold for fold in self.folds if fold.line.metric in metrics)
@@ -88,14 +88,14 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldSeries:
     """A series that an earlier survey found, and a later one does not find, or could only compute from something else.
 
     ``fewer`` is how many rows of a fold were found instead, since ``since_ns`` of the steady clock; 0 if none were.
     """
 
-    part: Want | Fold
-    group: Group
+    part: WantedSeries | FoldedSeries
+    group: MetricGroup
     fewer: int = 0
     since_ns: int = 0
 
@@ -110,14 +110,14 @@ class Survey:
     """
 
     profile: Profile
-    tables: tuple[Table, ...]
-    processes: tuple[Group, ...]
+    tables: tuple[SurveyedTable, ...]
+    processes: tuple[MetricGroup, ...]
     totals: Mapping[str, int]
     choices: Mapping[tuple[str, str], str]
     faults: tuple[Fault, ...]
     lacking: tuple[tuple[str, str], ...]
     wished: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    held: Mapping[tuple[str, str], Held] = field(default_factory=dict)
+    held: Mapping[tuple[str, str], HeldSeries] = field(default_factory=dict)
 
     def settled(self) -> Survey:
         """This survey for a device that restarted a while ago: series that it still does not have are given up."""
@@ -159,7 +159,7 @@ class Survey:
                 renewals[metric] = min(seconds, renewals.get(metric, seconds))
         return {metric: seconds for metric, seconds in renewals.items() if seconds > interval_s}
 
-    def expected(self, tables: Iterable[Table]) -> int:
+    def expected(self, tables: Iterable[SurveyedTable]) -> int:
         """How many values the walks of some tables bring while no row comes or goes."""
         return sum(self.totals.get(base, 0) for base in {base for table in tables for base in table.walks})
 
@@ -173,7 +173,7 @@ class Traced:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PollReading:
     """What one poll brought; ``stale`` says why the survey does not fit the device any more, empty if it does."""
 
     traced: tuple[Traced, ...]

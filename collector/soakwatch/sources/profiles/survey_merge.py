@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from soakwatch.sources.profiles.model import Group, Line, Profile
-from soakwatch.sources.profiles.survey import Cell, Fold, Held, Survey, Table, Want
+from soakwatch.sources.profiles.model import MetricGroup, MetricLine, Profile
+from soakwatch.sources.profiles.survey import FoldedSeries, HeldSeries, NameSource, Survey, SurveyedTable, WantedSeries
 from soakwatch.sources.profiles.tables import Draft, Key
 from soakwatch_model.metric import BY_NAME, COUNTER
 
 LASTING_NS = 30 * 10**9
 MAX_CACHED = 5000  # series that are waited for: sessions and tunnels come and go under ever new names
 
-Past = Mapping[Key, Held]
+Past = Mapping[Key, HeldSeries]
 """Every series that an earlier survey had, with what it was made of."""
 
 
@@ -28,7 +28,7 @@ class Sifted:
     """Drafts without the series that would change to a worse source, and the series that are waited for instead."""
 
     drafts: tuple[Draft, ...]
-    refused: Mapping[Key, Held]
+    refused: Mapping[Key, HeldSeries]
 
 
 def past_of(before: Survey | None) -> Past:
@@ -37,7 +37,7 @@ def past_of(before: Survey | None) -> Past:
         return {}
     parts = dict(before.held)
     for table in before.tables:
-        parts |= {(part.line.metric, part.object): Held(part, table.group) for part in table.parts}
+        parts |= {(part.line.metric, part.object): HeldSeries(part, table.group) for part in table.parts}
     return parts
 
 
@@ -60,9 +60,9 @@ def sift(drafts: Sequence[Draft], past: Past, profile: Profile, now_ns: int) -> 
     drafted = {
         (part.line.metric, part.object, id(part.line)) for draft in drafts for part in (*draft.sound, *draft.faulty)
     }
-    refused: dict[Key, Held] = {}
+    refused: dict[Key, HeldSeries] = {}
 
-    def fits(part: Want | Fold, group: Group) -> bool:
+    def fits(part: WantedSeries | FoldedSeries, group: MetricGroup) -> bool:
         key = (part.line.metric, part.object)
         old = past.get(key)
         if old is None:
@@ -72,7 +72,11 @@ def sift(drafts: Sequence[Draft], past: Past, profile: Profile, now_ns: int) -> 
             good = _other(part.line, group, old, order, there=there)
         elif not _as_good(part, old.part):
             good = False
-        elif isinstance(part, Fold) and isinstance(old.part, Fold) and len(part.rows) < len(old.part.rows):
+        elif (
+            isinstance(part, FoldedSeries)
+            and isinstance(old.part, FoldedSeries)
+            and len(part.rows) < len(old.part.rows)
+        ):
             lasting = 0 < old.fewer <= len(part.rows)
             good = lasting and now_ns - old.since_ns >= LASTING_NS
             if not lasting:
@@ -94,7 +98,7 @@ def sift(drafts: Sequence[Draft], past: Past, profile: Profile, now_ns: int) -> 
     return Sifted(tuple(sifted), refused)
 
 
-def held_of(past: Past, refused: Mapping[Key, Held], tables: Sequence[Table]) -> Mapping[Key, Held]:
+def held_of(past: Past, refused: Mapping[Key, HeldSeries], tables: Sequence[SurveyedTable]) -> Mapping[Key, HeldSeries]:
     """The series that are waited for: those of the past that no table brings, the last of them if they are many."""
     left = dict(past)
     for table in tables:
@@ -103,7 +107,7 @@ def held_of(past: Past, refused: Mapping[Key, Held], tables: Sequence[Table]) ->
     return {key: refused.get(key, held) for key, held in list(left.items())[-MAX_CACHED:]}
 
 
-def _other(line: Line, group: Group, old: Held, order: Mapping[int, int], *, there: bool) -> bool:
+def _other(line: MetricLine, group: MetricGroup, old: HeldSeries, order: Mapping[int, int], *, there: bool) -> bool:
     """Whether another line may bring a series: an alternative to the former line, or one that precedes it."""
     if group.name in old.group.unless:
         return True
@@ -111,7 +115,7 @@ def _other(line: Line, group: Group, old: Held, order: Mapping[int, int], *, the
     return there and earlier and not _counts(line)
 
 
-def _as_good(new: Want | Fold, old: Want | Fold) -> bool:
+def _as_good(new: WantedSeries | FoldedSeries, old: WantedSeries | FoldedSeries) -> bool:
     """Whether a series of the same line has the same source, or one that the profile prefers."""
     (picks, ranks), (old_picks, old_ranks) = _made_of(new), _made_of(old)
     if any(pick > before for pick, before in zip(picks, old_picks, strict=False)):
@@ -123,7 +127,7 @@ def _as_good(new: Want | Fold, old: Want | Fold) -> bool:
     return all(rank <= before for rank, before in pairs)
 
 
-def _made_of(part: Want | Fold) -> tuple[tuple[int, ...], dict[str, int]]:
+def _made_of(part: WantedSeries | FoldedSeries) -> tuple[tuple[int, ...], dict[str, int]]:
     """The choices of a series, and which of a column's OIDs it reads: of a fold the worst of all rows."""
     rows, ranks = _rows(part), dict[str, int]()
     for row in rows:
@@ -133,23 +137,23 @@ def _made_of(part: Want | Fold) -> tuple[tuple[int, ...], dict[str, int]]:
     return tuple(max(each) for each in zip(*(row.picks for row in rows), strict=True)), ranks
 
 
-def _continued(new: Want | Fold, old: Want | Fold) -> set[str]:
+def _continued(new: WantedSeries | FoldedSeries, old: WantedSeries | FoldedSeries) -> set[str]:
     """The names of which a series goes on with the twin that it was read from already."""
     twins = {cell.twin for row in _rows(old) for cell in row.cells if cell.twin is not None}
     return {cell.name for row in _rows(new) for cell in row.cells if cell.oid in twins}
 
 
-def _rank(cell: Cell) -> int:
+def _rank(cell: NameSource) -> int:
     for index, base in enumerate(cell.column.oids):
         if cell.oid == base or cell.oid.startswith(base + "."):
             return index
     return len(cell.column.oids)
 
 
-def _rows(part: Want | Fold) -> tuple[Want, ...]:
-    return part.rows if isinstance(part, Fold) else (part,)
+def _rows(part: WantedSeries | FoldedSeries) -> tuple[WantedSeries, ...]:
+    return part.rows if isinstance(part, FoldedSeries) else (part,)
 
 
-def _counts(line: Line) -> bool:
+def _counts(line: MetricLine) -> bool:
     """Whether values of another object would continue a count."""
     return line.change or BY_NAME[line.metric].kind == COUNTER

@@ -8,9 +8,9 @@ from fnmatch import fnmatchcase
 
 from soakwatch.sources.profiles.evaluate import FaultError, level, raw, valid
 from soakwatch.sources.profiles.expression import SECONDS, Expression, MissingError, UndefinedError
-from soakwatch.sources.profiles.model import Group, Line
-from soakwatch.sources.profiles.rows import Rows
-from soakwatch.sources.profiles.survey import Cell, Fold, Survey, Table, Want
+from soakwatch.sources.profiles.model import MetricGroup, MetricLine
+from soakwatch.sources.profiles.rows import GroupRows
+from soakwatch.sources.profiles.survey import FoldedSeries, NameSource, Survey, SurveyedTable, WantedSeries
 from soakwatch.sources.profiles.value import Number, Value
 from soakwatch_model.sample import object_text
 
@@ -28,14 +28,14 @@ Key = tuple[str, str]
 class Draft:
     """A group's series before it is known which group brings which: those that answered well, and the others."""
 
-    group: Group
-    sound: tuple[Want | Fold, ...]
-    faulty: tuple[Want | Fold, ...]
+    group: MetricGroup
+    sound: tuple[WantedSeries | FoldedSeries, ...]
+    faulty: tuple[WantedSeries | FoldedSeries, ...]
     rows: int
     changed: Value | None
 
 
-def watch_interfaces(rows: Rows, globs: Sequence[str]) -> None:
+def watch_interfaces(rows: GroupRows, globs: Sequence[str]) -> None:
     """Keeps the rows whose label ``interface`` one of the globs matches; a group without that label keeps all."""
     line = next((line for line in rows.group.lines if any(label == INTERFACE for label, _ in line.labels)), None)
     if line is None:
@@ -44,12 +44,12 @@ def watch_interfaces(rows: Rows, globs: Sequence[str]) -> None:
     rows.indexes = [index for index in rows.indexes if any(fnmatchcase(names[index], glob) for glob in globs)]
 
 
-def draft(rows: Rows, values: Mapping[str, Value]) -> Draft:
+def draft(rows: GroupRows, values: Mapping[str, Value]) -> Draft:
     """The series of a group. ``values`` is everything that the device has answered."""
-    sound: list[Want | Fold] = []
-    faulty: list[Want | Fold] = []
+    sound: list[WantedSeries | FoldedSeries] = []
+    faulty: list[WantedSeries | FoldedSeries] = []
     objects: dict[tuple[str, ...], Mapping[str, str]] = {}
-    cells: dict[str, dict[str, Cell]] = {}
+    cells: dict[str, dict[str, NameSource]] = {}
     chosen: dict[tuple[str, tuple[int, ...]], Expression] = {}
     for line in rows.group.lines:
         key = (
@@ -63,10 +63,10 @@ def draft(rows: Rows, values: Mapping[str, Value]) -> Draft:
             if name not in cells:
                 cells_of_rows = ((index, rows.cell(name, index)) for index in rows.indexes)
                 cells[name] = {index: cell for index, cell in cells_of_rows if cell is not None}
-        folded: list[tuple[Want, bool]] = []
+        folded: list[tuple[WantedSeries, bool]] = []
         for index in rows.of_line(line):
             object_label = objects[key].get(index, "") if line.over is None else _fixed(line)
-            want = Want(
+            want = WantedSeries(
                 line, object_label, tuple(cells[name][index] for name in names if index in cells[name]), line.value
             )
             standing = _standing(want, values)
@@ -79,17 +79,19 @@ def draft(rows: Rows, values: Mapping[str, Value]) -> Draft:
             else:
                 (sound if standing else faulty).append(want)
         if folded:
-            fold = Fold(line, _fixed(line), tuple(want for want, _ in folded))
+            fold = FoldedSeries(line, _fixed(line), tuple(want for want, _ in folded))
             (sound if all(standing for _, standing in folded) else faulty).append(fold)
     changed = values.get(rows.group.changed) if rows.group.changed else None
     return Draft(rows.group, tuple(sound), tuple(faulty), len(rows.indexes), changed)
 
 
-def _fixed(line: Line) -> str:
+def _fixed(line: MetricLine) -> str:
     return object_text(**{label: template.text for label, template in line.labels})
 
 
-def _chosen(want: Want, values: Mapping[str, Value], built: dict[tuple[str, tuple[int, ...]], Expression]) -> Want:
+def _chosen(
+    want: WantedSeries, values: Mapping[str, Value], built: dict[tuple[str, tuple[int, ...]], Expression]
+) -> WantedSeries:
     """A series computed from those alternatives that the device has; a poll in which one of them is missing has no
     value."""
     there: dict[str, Number | None] = {SECONDS: 1}
@@ -100,10 +102,10 @@ def _chosen(want: Want, values: Mapping[str, Value], built: dict[tuple[str, tupl
     if (line.value.text, picks) not in built:
         built[line.value.text, picks] = line.value.fixed(picks)
     fixed = built[line.value.text, picks]
-    return Want(line, want.object, tuple(cell for cell in want.cells if cell.name in fixed.names), fixed, picks)
+    return WantedSeries(line, want.object, tuple(cell for cell in want.cells if cell.name in fixed.names), fixed, picks)
 
 
-def _standing(want: Want, values: Mapping[str, Value]) -> bool | None:
+def _standing(want: WantedSeries, values: Mapping[str, Value]) -> bool | None:
     """True if the device answers with a value, False if with nonsense, None if it does not answer."""
     try:
         if want.line.change:
@@ -118,7 +120,7 @@ def _standing(want: Want, values: Mapping[str, Value]) -> bool | None:
     return True
 
 
-def share_out(drafts: Sequence[Draft], totals: Mapping[str, int]) -> list[Table]:
+def share_out(drafts: Sequence[Draft], totals: Mapping[str, int]) -> list[SurveyedTable]:
     """The tables, each series in one of them: of those that bring it in the first that answered well, or else in the
     first."""
     owner: dict[Key, int] = {}
@@ -127,7 +129,7 @@ def share_out(drafts: Sequence[Draft], totals: Mapping[str, int]) -> list[Table]
     taken = set(owner)
     tables, number = [], 0
     for one_draft in drafts:
-        kept: list[Want | Fold] = []
+        kept: list[WantedSeries | FoldedSeries] = []
         for part in one_draft.sound:
             if owner[part.line.metric, part.object] == number:
                 kept.append(part)
@@ -140,16 +142,18 @@ def share_out(drafts: Sequence[Draft], totals: Mapping[str, int]) -> list[Table]
     return tables
 
 
-def _table(each: Draft, kept: Iterable[Want | Fold], totals: Mapping[str, int]) -> Table:
-    wants = tuple(part for part in kept if isinstance(part, Want))
-    folds = tuple(part for part in kept if isinstance(part, Fold))
+def _table(each: Draft, kept: Iterable[WantedSeries | FoldedSeries], totals: Mapping[str, int]) -> SurveyedTable:
+    wants = tuple(part for part in kept if isinstance(part, WantedSeries))
+    folds = tuple(part for part in kept if isinstance(part, FoldedSeries))
     gets, walks = asks((*wants, *(row for fold in folds for row in fold.rows)), totals)
     if each.group.changed is not None and each.changed is not None and (gets or walks):
         gets = tuple(dict.fromkeys((*gets, each.group.changed)))
-    return Table(each.group, wants, folds, gets, walks, each.rows, each.changed)
+    return SurveyedTable(each.group, wants, folds, gets, walks, each.rows, each.changed)
 
 
-def with_returning(before: Survey | None, tables: Sequence[Table], totals: Mapping[str, int]) -> list[Table]:
+def with_returning(
+    before: Survey | None, tables: Sequence[SurveyedTable], totals: Mapping[str, int]
+) -> list[SurveyedTable]:
     """The tables, with series of an earlier survey that this one may miss without their being gone.
 
     These are series of groups whose rows come back (sessions of routing: while one is down its row is not there), and
@@ -172,7 +176,7 @@ def with_returning(before: Survey | None, tables: Sequence[Table], totals: Mappi
     return result
 
 
-def asks(wants: Iterable[Want], totals: Mapping[str, int]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def asks(wants: Iterable[WantedSeries], totals: Mapping[str, int]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """OIDs to get one by one, and columns to walk, for some series; ``totals`` counts the rows of each column."""
     by_base: dict[str, dict[str, None]] = {}
     gets: dict[str, None] = {}

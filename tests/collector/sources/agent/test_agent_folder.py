@@ -15,7 +15,7 @@ from tests.commands import command_in
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.sources.pollers.agent.install import examine
 from soakwatch.sources.transport.ssh.access import Access
-from soakwatch.sources.transport.ssh.connection import SshLine
+from soakwatch.sources.transport.ssh.connection import SshConnection
 from soakwatch_testing.agents import config, follow
 from soakwatch_testing.sshd import Sshd, run_sshd
 
@@ -123,7 +123,7 @@ def test_a_command_that_has_ended_before_it_was_given_any_input_is_heard(
             "password": "env:GUEST",
         }
         try:
-            async with SshLine(Access.model_validate(keys), tmp_path) as line:
+            async with SshConnection(Access.model_validate(keys), tmp_path) as line:
                 await examine(line, "guest")
         finally:
             server.close()

@@ -10,7 +10,7 @@ from soakwatch.sources.platforms import registry as platforms
 from soakwatch.sources.platforms.parsed import Process
 from soakwatch.sources.platforms.units import Length
 from soakwatch.sources.transport.network_cli.processes import WatchedProcesses
-from soakwatch.sources.transport.network_cli.restarts import SECOND, Seen, life
+from soakwatch.sources.transport.network_cli.restarts import SECOND, UptimeReading, life
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_a_restart_is_reported_where_no_rounding_explains_it(
     before_s: float, passed_s: float, now: Length, *, reported: bool
 ) -> None:
     time_ns = 10**18
-    before = Seen(time_ns, Length(before_s, now.step))
+    before = UptimeReading(time_ns, Length(before_s, now.step))
     _, sample, events = life(before, now, time_ns + int(passed_s * SECOND), {"reboot_reason": "power"})
     assert sample.value == now.seconds
     assert [event.kind for event in events] == (["reboot"] if reported else [])

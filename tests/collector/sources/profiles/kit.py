@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from soakwatch.sources.profiles import Profile, Profiles, Reading, Value
+from soakwatch.sources.profiles import PollReading, Profile, Profiles, Value
 from soakwatch.sources.profiles.loading import shipped
-from soakwatch.sources.profiles.reader import Reader
+from soakwatch.sources.profiles.reader import ProfileReader
 from soakwatch.sources.profiles.recording import recording
 
 SECOND = 1_000_000_000
@@ -91,12 +91,12 @@ def process(pid: int, name: str, path: str = "", parameters: str = "", cpu: int 
     }
 
 
-def poll(reader: Reader, second: float) -> Reading:
+def poll(reader: ProfileReader, second: float) -> PollReading:
     """One poll at a second of the steady clock."""
     return asyncio.run(reader.poll(int(second * SECOND)))
 
 
-def table(reading: Reading) -> dict[tuple[str, str], float]:
+def table(reading: PollReading) -> dict[tuple[str, str], float]:
     """The values by metric and object."""
     values = {(sample.metric, sample.object): sample.value for sample in reading.samples}
     assert len(values) == len(reading.samples), "a series has two samples in one poll"

@@ -9,7 +9,7 @@ from tests.collector.sources.profiles.kit import IF, IFX, Device, interfaces, po
 
 from soakwatch.sources.profiles import Value, load_profiles
 from soakwatch.sources.profiles.discovery import DOUBTED
-from soakwatch.sources.profiles.reader import Reader
+from soakwatch.sources.profiles.reader import ProfileReader
 
 LATER_S = 700.0  # another survey is due
 
@@ -22,8 +22,8 @@ def multicast(name: str) -> tuple[str, str]:
     return ("system.network.cast.packets", f"interface={name},direction=receive,cast=multicast")
 
 
-def reader(device: Device) -> Reader:
-    return Reader(device, load_profiles()["generic"])
+def reader(device: Device) -> ProfileReader:
+    return ProfileReader(device, load_profiles()["generic"])
 
 
 def twins(wide: dict[int, int], narrow: dict[int, int]) -> dict[str, Value]:

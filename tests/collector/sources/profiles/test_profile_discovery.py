@@ -10,7 +10,7 @@ import pytest
 from tests.collector.sources.profiles.kit import IF, IFX, Device, group, interfaces, poll, profile, table
 
 from soakwatch.sources.profiles import Value, load_profiles
-from soakwatch.sources.profiles.reader import Reader
+from soakwatch.sources.profiles.reader import ProfileReader
 
 COL = "1.3.6.1.4.1.99.1"
 UP, IO = "system.network.up", "system.network.io"
@@ -19,13 +19,13 @@ UP, IO = "system.network.up", "system.network.io"
 def read(
     folder: Path, text: str, values: dict[str, Value], globs: tuple[str, ...] | None = None
 ) -> dict[tuple[str, str], float]:
-    return table(poll(Reader(Device(values), profile(folder, text), globs), 1))
+    return table(poll(ProfileReader(Device(values), profile(folder, text), globs), 1))
 
 
 def test_interfaces_are_called_by_ifname_else_ifdescr_and_never_two_the_same() -> None:
     values = interfaces({3: "Gi0/1", 12: "Gi0/1", 5: "", 7: "Gi0/2"})
     values[f"{IF}.2.5"] = b"Null0\x00"
-    readings = table(poll(Reader(Device(values), load_profiles()["generic"]), 1))
+    readings = table(poll(ProfileReader(Device(values), load_profiles()["generic"]), 1))
     names = [name for metric, name in readings if metric == UP]
     assert names == ["interface=Gi0/1", "interface=Null0", "interface=Gi0/2", "interface=Gi0/1 #12"]
     assert readings[IO, "interface=Gi0/1 #12,direction=receive"] == 12000
@@ -35,7 +35,7 @@ def test_each_interface_has_the_widest_counter_that_it_has() -> None:
     values = interfaces({1: "fast", 2: "slow", 3: "empty"})
     del values[f"{IFX}.6.2"]
     values |= {f"{IF}.10.1": 77, f"{IF}.10.2": 88, f"{IF}.10.3": 99, f"{IFX}.6.3": b""}
-    reading = poll(Reader(Device(values), load_profiles()["generic"]), 1)
+    reading = poll(ProfileReader(Device(values), load_profiles()["generic"]), 1)
     oids = {traced.sample.object: traced.oids for traced in reading.traced if traced.sample.metric == IO}
     assert oids["interface=fast,direction=receive"] == (f"{IFX}.6.1",)
     assert oids["interface=slow,direction=receive"] == (f"{IF}.10.2",)
@@ -45,7 +45,7 @@ def test_each_interface_has_the_widest_counter_that_it_has() -> None:
 def test_the_state_of_an_interface_is_reported_only_if_the_device_knows_it() -> None:
     values = interfaces({1: "up", 2: "down", 3: "unknown", 4: "dormant"})
     values |= {f"{IF}.8.2": 2, f"{IF}.8.3": 4, f"{IF}.8.4": 5}
-    readings = table(poll(Reader(Device(values), load_profiles()["generic"]), 1))
+    readings = table(poll(ProfileReader(Device(values), load_profiles()["generic"]), 1))
     assert {name: value for (metric, name), value in readings.items() if metric == UP} == {
         "interface=up": 1,
         "interface=down": 0,
@@ -55,7 +55,7 @@ def test_the_state_of_an_interface_is_reported_only_if_the_device_knows_it() -> 
 
 def test_only_the_watched_interfaces_are_asked() -> None:
     device = Device(interfaces({index: f"Et{index}" for index in range(1, 201)}))
-    reader = Reader(device, load_profiles()["generic"], ("Et1", "Et2?"))
+    reader = ProfileReader(device, load_profiles()["generic"], ("Et1", "Et2?"))
     values = table(poll(reader, 1))
     assert len([name for metric, name in values if metric == UP]) == 11
     device.gets.clear()
@@ -130,7 +130,7 @@ def test_an_alternative_that_answers_well_comes_before_one_that_answers_nonsense
         "      metrics: [{metric: system.processes, value: bad}, {metric: system.processes, value: good}]"
     )
     assert read(tmp_path, text, {f"{COL}.1.0": b"many", f"{COL}.2.0": 5}) == {("system.processes", ""): 5}
-    reading = poll(Reader(Device({f"{COL}.1.0": b"many"}), profile(tmp_path, text)), 1)
+    reading = poll(ProfileReader(Device({f"{COL}.1.0": b"many"}), profile(tmp_path, text)), 1)
     assert [fault.text for fault in reading.faults] == [f"bad ({COL}.1.0): 'many' is not a number"]
 
 
@@ -140,13 +140,13 @@ def test_a_promised_metric_that_is_missing_is_reported_with_its_oids(tmp_path: P
         "        - {metric: system.processes, value: count}\n        - {metric: system.cpu.utilization, value: level}\n"
         "        - {metric: system.uptime, value: level, optional: true}"
     )
-    survey = asyncio.run(Reader(Device({f"{COL}.1.0": 5}), profile(tmp_path, text)).discover(0))
+    survey = asyncio.run(ProfileReader(Device({f"{COL}.1.0": 5}), profile(tmp_path, text)).discover(0))
     assert survey.lacking == (("system.cpu.utilization", f"the device has no usable answer for {COL}.2.0"),)
     assert survey.metrics == ("system.processes",)
 
 
 def test_a_device_that_answers_nothing_is_an_empty_answer() -> None:
-    reading = poll(Reader(Device({}), load_profiles()["generic"]), 1)
+    reading = poll(ProfileReader(Device({}), load_profiles()["generic"]), 1)
     assert reading.samples == ()
     assert reading.faults == ()
 
@@ -154,7 +154,7 @@ def test_a_device_that_answers_nothing_is_an_empty_answer() -> None:
 @pytest.mark.slow
 def test_ten_thousand_interfaces_are_found_and_read_beside_the_event_loop() -> None:
     device = Device(interfaces({index: f"Ethernet{index}" for index in range(1, 10_001)}))
-    reader = Reader(device, load_profiles()["generic"])
+    reader = ProfileReader(device, load_profiles()["generic"])
 
     async def poll_once() -> tuple[int, float]:
         beats = 0

@@ -12,7 +12,7 @@ from tests.collector.sources.profiles.kit import Device, group, poll, profile, t
 from soakwatch.sources.abc import SourceContext
 from soakwatch.sources.pollers.snmp import start
 from soakwatch.sources.profiles import Value, load_profiles
-from soakwatch.sources.profiles.reader import Reader
+from soakwatch.sources.profiles.reader import ProfileReader
 from soakwatch.sources.transport.snmp.config import Config
 from soakwatch_model.sample import Answer
 from soakwatch_testing.snmp_cells import Cell, name_of
@@ -44,7 +44,7 @@ def fault_metrics(reading_faults: object) -> list[str]:
 def test_a_part_that_is_missing_in_one_poll_is_a_fault_and_no_0(pause_s: float) -> None:
     """Whether another survey is due at that poll or not."""
     device = Device({**MEMORY})
-    reader = Reader(device, load_profiles()["linux"])
+    reader = ProfileReader(device, load_profiles()["linux"])
     assert table(poll(reader, 0))[USED] == kb(400)
     del device.values[BUFFERS]
     reading = poll(reader, pause_s)
@@ -56,7 +56,7 @@ def test_a_part_that_is_missing_in_one_poll_is_a_fault_and_no_0(pause_s: float) 
 
 def test_a_part_that_stays_away_is_never_taken_for_0() -> None:
     device = Device({**MEMORY})
-    reader = Reader(device, load_profiles()["linux"])
+    reader = ProfileReader(device, load_profiles()["linux"])
     poll(reader, 0)
     del device.values[BUFFERS]
     readings = [poll(reader, 10.0 * step) for step in range(1, 200)]
@@ -70,7 +70,7 @@ def test_a_part_that_stays_away_is_never_taken_for_0() -> None:
 
 def test_a_device_that_never_had_a_part_is_read_without_it() -> None:
     device = Device({oid: value for oid, value in MEMORY.items() if oid != BUFFERS})
-    reader = Reader(device, load_profiles()["linux"])
+    reader = ProfileReader(device, load_profiles()["linux"])
     assert table(poll(reader, 0))[USED] == kb(600)
     assert table(poll(reader, MANY_S))[USED] == kb(600)
     device.values[BUFFERS] = 200
@@ -83,7 +83,7 @@ def test_what_is_no_reading_at_one_poll_is_not_replaced_by_another(tmp_path: Pat
         "      metrics: [{metric: system.cpu.utilization, value: 'first(now, m1)', scale: 0.01}]"
     )
     device = Device({f"{COL}.1.0": 90, f"{COL}.2.0": 10})
-    reader = Reader(device, profile(tmp_path, text))
+    reader = ProfileReader(device, profile(tmp_path, text))
     assert table(poll(reader, 0)) == {CPU: 0.9}
     assert not any(f"{COL}.2.0" in oids for oids in device.gets[1:]), "what is not needed is not asked for"
     device.values[f"{COL}.1.0"] = 255
@@ -106,7 +106,7 @@ def test_a_sensor_whose_scale_is_missing_is_not_read_with_another(tmp_path: Path
             f"{sensor}.5.5": 1,
         }
     )
-    reader = Reader(device, profile(tmp_path, "title: box\nextends: [_entity-sensor]\n"))
+    reader = ProfileReader(device, profile(tmp_path, "title: box\nextends: [_entity-sensor]\n"))
     assert table(poll(reader, 0))[DEGREES] == 41.0
     for second in (1.0, MANY_S, 300.0):
         del device.values[f"{sensor}.2.5"]
@@ -126,7 +126,7 @@ def test_a_share_does_not_lose_a_part_of_the_whole() -> None:
             del device.values[raw[without]]
         return table(poll(reader, second)).get(CPU)
 
-    reader = Reader(device, load_profiles()["linux"])
+    reader = ProfileReader(device, load_profiles()["linux"])
     assert [busy(0), busy(5)] == [None, pytest.approx(0.3)]
     assert busy(MANY_S, without=54) is None, "without the time of waiting the rest would not be 100 %"
     assert busy(MANY_S + 40) == pytest.approx(0.3)
@@ -144,7 +144,7 @@ def test_a_sum_and_a_mean_over_fewer_rows_need_two_surveys_to_be_believed(tmp_pa
     )
     values: dict[str, Value] = {f"{COL}.1.1": 10, f"{COL}.1.2": 30, f"{COL}.2.1": 500, f"{COL}.2.2": 700}
     device = Device({**values})
-    reader = Reader(device, profile(tmp_path, text))
+    reader = ProfileReader(device, profile(tmp_path, text))
     assert table(poll(reader, 0)) == {CPU: 0.2, USED: 1200}
     gone = [oid for oid in values if oid.endswith(".2")]
     for oid in gone:
@@ -174,7 +174,7 @@ def test_another_table_does_not_take_a_series_over(tmp_path: Path) -> None:
             f"{STORAGE}.6.7": 300,
         }
     )
-    reader = Reader(device, profile(tmp_path, "title: box\nextends: [_host-resources]\n"))
+    reader = ProfileReader(device, profile(tmp_path, "title: box\nextends: [_host-resources]\n"))
     assert table(poll(reader, 0))[USED] == kb(500)
     device.values.pop(f"{STORAGE}.3.7")
     device.values.pop(f"{STORAGE}.6.7")
@@ -188,13 +188,13 @@ def test_a_counter_of_64_bits_is_not_followed_by_one_of_32(tmp_path: Path) -> No
     """The fall would look like a restart, and the way back like a burst of terabytes."""
     wide, narrow = "1.3.6.1.2.1.31.1.1.1.6.1", "1.3.6.1.2.1.2.2.1.10.1"
     device = Device({"1.3.6.1.2.1.31.1.1.1.1.1": b"a", "1.3.6.1.2.1.2.2.1.2.1": b"a", wide: 10**15, narrow: 7})
-    reader = Reader(device, load_profiles()["generic"])
+    reader = ProfileReader(device, load_profiles()["generic"])
     assert table(poll(reader, 0))[IN] == 10**15
     del device.values[wide]
     assert IN not in table(poll(reader, MANY_S))
     device.values[wide] = 10**15 + 5
     assert table(poll(reader, MANY_S + 40))[IN] == 10**15 + 5
-    young = Reader(Device({**device.values, wide: b""}), load_profiles()["generic"])
+    young = ProfileReader(Device({**device.values, wide: b""}), load_profiles()["generic"])
     assert table(poll(young, 0))[IN] == 7
 
 
@@ -207,7 +207,7 @@ def test_after_a_restart_each_row_has_the_widest_counter_whatever_its_number_is(
         return names | counters | {f"1.3.6.1.2.1.31.1.1.1.6.{fast}": 10**15}
 
     device = Device(ports(1, 2))
-    reader = Reader(device, load_profiles()["generic"])
+    reader = ProfileReader(device, load_profiles()["generic"])
     assert table(poll(reader, 0))[IN] == 10**15
     device.values = ports(2, 1)
     reader.restarted()
@@ -217,7 +217,7 @@ def test_after_a_restart_each_row_has_the_widest_counter_whatever_its_number_is(
 def test_after_a_restart_what_two_surveys_do_not_find_may_be_replaced() -> None:
     """New software may not have it any more: then what is there counts, as on a device that never had it."""
     device = Device({**MEMORY})
-    reader = Reader(device, load_profiles()["linux"])
+    reader = ProfileReader(device, load_profiles()["linux"])
     poll(reader, 0)
     del device.values[BUFFERS]
     reader.restarted()

@@ -10,13 +10,13 @@ from tests.collector.sources.profiles.kit import PERF, SW, Device, poll, process
 
 from soakwatch.sources.abc import SourceError, WatchedProcess
 from soakwatch.sources.profiles import Value, load_profiles
-from soakwatch.sources.profiles.reader import Reader
+from soakwatch.sources.profiles.reader import ProfileReader
 
 UP, COUNT, PID = "process.up", "process.count", "process.pid"
 
 
-def reader(device: Device, *watches: WatchedProcess) -> Reader:
-    return Reader(device, load_profiles()["generic"], None, watches)
+def reader(device: Device, *watches: WatchedProcess) -> ProfileReader:
+    return ProfileReader(device, load_profiles()["generic"], None, watches)
 
 
 def named(name: str) -> WatchedProcess:
@@ -140,7 +140,7 @@ def test_a_glob_that_means_everything_is_bounded() -> None:
 
 def test_the_table_is_walked_only_for_those_who_watch_and_only_when_it_is_renewed() -> None:
     device = Device(process(50, "bgpd"))
-    poll(Reader(device, load_profiles()["generic"]), 0)
+    poll(ProfileReader(device, load_profiles()["generic"]), 0)
     assert not [columns for columns in device.walks if f"{SW}.2" in columns]
     watcher = reader(device, named("bgpd"))
     poll(watcher, 0)
@@ -178,7 +178,7 @@ def test_a_vendors_table_of_processes_names_them_its_own_way(tmp_path: Path) -> 
     device = Device(
         {f"{base}.1.1.77": b"IP Input", f"{base}.2.1.77": 900, f"{base}.3.1.77": 200, f"{base}.1.1.78": b"Exec"}
     )
-    values = table(poll(Reader(device, vendor, None, (named("IP Input"), named("Exec"))), 0))
+    values = table(poll(ProfileReader(device, vendor, None, (named("IP Input"), named("Exec"))), 0))
     assert values["process.memory.usage", "process=IP Input,instance=0"] == 700
     assert values[PID, "process=IP Input,instance=0"] == 77
     assert values[UP, "process=Exec,instance=0"] == 1
@@ -205,6 +205,6 @@ def test_a_table_whose_index_is_no_pid_has_the_pid_in_a_column(tmp_path: Path) -
             "1.3.6.1.4.1.9999.1.3.3.98.103.112": 50,
         }
     )
-    values = table(poll(Reader(device, vendor, None, (named("bgp"),)), 1))
+    values = table(poll(ProfileReader(device, vendor, None, (named("bgp"),)), 1))
     assert values[PID, "process=bgp,instance=0"] == 4711
     assert values["process.cpu.utilization", "process=bgp,instance=0"] == 0.5

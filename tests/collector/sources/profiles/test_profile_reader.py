@@ -10,7 +10,7 @@ from tests.collector.sources.profiles.kit import IF, IFX, Device, group, interfa
 
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.profiles import Value, load_profiles
-from soakwatch.sources.profiles.reader import Reader
+from soakwatch.sources.profiles.reader import ProfileReader
 from soakwatch_model.metric import fault_of
 
 COL = "1.3.6.1.4.1.99.1"
@@ -23,14 +23,14 @@ SHARE = group(
 )
 
 
-def cpu(reader: Reader, device: Device, second: float, busy: int, idle: int) -> float | None:
+def cpu(reader: ProfileReader, device: Device, second: float, busy: int, idle: int) -> float | None:
     device.values |= {f"{COL}.1.0": busy, f"{COL}.2.0": idle}
     return table(poll(reader, second)).get(CPU)
 
 
 def test_a_change_needs_two_polls_survives_a_wrap_and_not_a_restart(tmp_path: Path) -> None:
     device = Device({f"{COL}.1.0": 2**32 - 50, f"{COL}.2.0": 1000})
-    reader = Reader(device, profile(tmp_path, SHARE))
+    reader = ProfileReader(device, profile(tmp_path, SHARE))
     assert cpu(reader, device, 1, 2**32 - 50, 1000) is None
     assert cpu(reader, device, 2, 50, 1100) == 0.5, "the counter wrapped"
     assert cpu(reader, device, 3, 50, 1100) is None, "the device has not renewed its values: no share, and no 0"
@@ -47,7 +47,7 @@ def test_seconds_are_those_between_two_readings_of_the_value(tmp_path: Path) -> 
         "      metrics: [{metric: system.cpu.utilization, value: ticks / 100 / seconds, of: change}]"
     )
     device = Device({f"{COL}.1.0": 1000})
-    reader = Reader(device, profile(tmp_path, text))
+    reader = ProfileReader(device, profile(tmp_path, text))
     values = []
     for second in range(31):
         device.values[f"{COL}.1.0"] = 1000 + 25 * second
@@ -62,7 +62,7 @@ def test_a_fold_with_a_row_missing_is_a_fault_and_not_a_smaller_sum(tmp_path: Pa
         "      metrics: [{metric: system.cpu.utilization, value: load, scale: 0.01, over: mean}]"
     )
     device = Device({f"{COL}.1.1": 10, f"{COL}.1.2": 30})
-    reader = Reader(device, profile(tmp_path, text))
+    reader = ProfileReader(device, profile(tmp_path, text))
     assert table(poll(reader, 1)) == {CPU: 0.2}
     device.values[f"{COL}.1.2"] = 255
     reading = poll(reader, 2)
@@ -84,7 +84,7 @@ def test_a_mean_of_changes_and_a_counter_that_never_moved(tmp_path: Path) -> Non
     )
     values: dict[str, Value] = {f"{COL}.{column}.{row}": column % 3 * 10 for column in (1, 2, 3, 4) for row in (1, 2)}
     device = Device(values)
-    reader = Reader(device, profile(tmp_path, text))
+    reader = ProfileReader(device, profile(tmp_path, text))
     assert table(poll(reader, 1)) == {}, "a change takes two polls"
     for row, grown in ((1, (30, 70)), (2, (50, 50))):
         device.values |= {f"{COL}.1.{row}": 10 + grown[0], f"{COL}.2.{row}": 20 + grown[1]}
@@ -100,7 +100,7 @@ def test_what_does_not_parse_is_a_fault_of_that_metric(tmp_path: Path) -> None:
         "        - {metric: system.processes, value: count}"
     )
     device = Device({f"{COL}.1.0": b"45.5 C", f"{COL}.2.0": b"up", f"{COL}.3.0": b"7", f"{COL}.4.0": 5})
-    reader = Reader(device, profile(tmp_path, text))
+    reader = ProfileReader(device, profile(tmp_path, text))
     assert sorted(table(poll(reader, 1)).values()) == [0.07, 1, 5, 45.5]
     device.values = {f"{COL}.1.0": b"N/A", f"{COL}.2.0": 9, f"{COL}.3.0": 180, f"{COL}.4.0": b"\xff\xfe five"}
     reading = poll(reader, 2)
@@ -115,7 +115,7 @@ def test_what_does_not_parse_is_a_fault_of_that_metric(tmp_path: Path) -> None:
 
 def test_an_index_that_is_reused_does_not_move_a_series() -> None:
     device = Device(interfaces({1: "a", 2: "b", 3: "c"}))
-    reader = Reader(device, load_profiles()["generic"])
+    reader = ProfileReader(device, load_profiles()["generic"])
     before = table(poll(reader, 1))
     assert before[IO, "interface=c,direction=receive"] == 3000
     device.values = interfaces({11: "c", 12: "b", 14: "d"})  # after a card was changed
@@ -129,7 +129,7 @@ def test_an_index_that_is_reused_does_not_move_a_series() -> None:
 
 def test_rows_that_swap_their_names_are_noticed_by_what_the_device_says_of_its_table() -> None:
     device = Device(interfaces({1: "a", 2: "b"}) | {"1.3.6.1.2.1.31.1.5.0": 100})
-    reader = Reader(device, load_profiles()["generic"])
+    reader = ProfileReader(device, load_profiles()["generic"])
     poll(reader, 1)
     device.values = interfaces({2: "a", 1: "b"}) | {"1.3.6.1.2.1.31.1.5.0": 200}
     assert table(poll(reader, 100))[IO, "interface=a,direction=receive"] == 2000
@@ -137,7 +137,7 @@ def test_rows_that_swap_their_names_are_noticed_by_what_the_device_says_of_its_t
 
 def test_a_restart_finds_rows_again_before_anything_is_reported() -> None:
     device = Device(interfaces({1: "a", 2: "b"}))
-    reader = Reader(device, load_profiles()["generic"])
+    reader = ProfileReader(device, load_profiles()["generic"])
     poll(reader, 1)
     device.values = interfaces({2: "a", 1: "b"})
     reader.restarted()
@@ -146,7 +146,7 @@ def test_a_restart_finds_rows_again_before_anything_is_reported() -> None:
 
 def test_names_are_read_again_in_the_end_even_if_nothing_says_so() -> None:
     device = Device(interfaces({1: "a", 2: "b"}))
-    reader = Reader(device, load_profiles()["generic"])
+    reader = ProfileReader(device, load_profiles()["generic"])
     poll(reader, 1)
     device.values = interfaces({2: "a", 1: "b"})
     assert table(poll(reader, 700))[IO, "interface=a,direction=receive"] == 2000
@@ -155,7 +155,7 @@ def test_names_are_read_again_in_the_end_even_if_nothing_says_so() -> None:
 @pytest.mark.slow
 def test_a_table_whose_rows_come_and_go_is_not_walked_at_every_poll() -> None:
     device = Device(interfaces({index: f"e{index}" for index in range(1, 30)}))
-    reader = Reader(device, load_profiles()["generic"])
+    reader = ProfileReader(device, load_profiles()["generic"])
     poll(reader, 0)
     names = 0
     tables = [interfaces({index: f"e{index}" for index in range(1, 30 + odd)}) for odd in (0, 1)]
@@ -169,7 +169,7 @@ def test_a_table_whose_rows_come_and_go_is_not_walked_at_every_poll() -> None:
 
 def test_a_counter_of_64_bits_keeps_every_digit() -> None:
     device = Device(interfaces({1: "a"}) | {f"{IFX}.6.1": 2**64 - 1})
-    value = table(poll(Reader(device, load_profiles()["generic"]), 1))[IO, "interface=a,direction=receive"]
+    value = table(poll(ProfileReader(device, load_profiles()["generic"]), 1))[IO, "interface=a,direction=receive"]
     assert isinstance(value, int)
     assert value == 18446744073709551615
 
@@ -180,7 +180,7 @@ def test_a_failed_poll_is_forgotten(tmp_path: Path) -> None:
             raise SourceError("no answer")
 
     device = Device({f"{COL}.1.0": 10, f"{COL}.2.0": 10})
-    reader = Reader(device, profile(tmp_path, SHARE))
+    reader = ProfileReader(device, profile(tmp_path, SHARE))
     cpu(reader, device, 1, 10, 10)
     reader._asker = Failing({})
     with pytest.raises(SourceError):
@@ -205,7 +205,7 @@ def test_any_values_make_samples_of_the_catalogue_or_faults_in_one_sentence(name
     whole = [oid for group in shipped.groups for scalar in group.scalars for oid in scalar.oids]
     for _ in range(devices):
         device = Device({})
-        reader = Reader(device, shipped)
+        reader = ProfileReader(device, shipped)
         for second in range(0, 120, 40):
             for oid in (*whole, *(f"{base}.{chance.choice((0, 1, 2, 77777, '1.2'))}" for base in bases)):
                 if chance.random() < 0.7:
@@ -225,6 +225,6 @@ def test_any_values_make_samples_of_the_catalogue_or_faults_in_one_sentence(name
 
 def test_interface_counters_that_stand_still_are_samples_all_the_same() -> None:
     device = Device(interfaces({1: "a"}))
-    reader = Reader(device, load_profiles()["generic"])
+    reader = ProfileReader(device, load_profiles()["generic"])
     assert table(poll(reader, 1)) == table(poll(reader, 2))
     assert f"{IF}.13.1" in device.values

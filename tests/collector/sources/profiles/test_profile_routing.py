@@ -7,7 +7,7 @@ import pytest
 from tests.collector.sources.profiles.kit import IFX, Device, poll, table
 
 from soakwatch.sources.profiles import Value, load_profiles
-from soakwatch.sources.profiles.reader import Reader
+from soakwatch.sources.profiles.reader import ProfileReader
 from soakwatch_model.case import Case, Ledger
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome
@@ -37,7 +37,7 @@ def judged(
     device: Device, happens: dict[int, dict[str, Value | None]], events: tuple[Event, ...] = ()
 ) -> list[Finding]:
     """Forty polls, ten seconds apart, while values change (None: the device has it no more), and the rule's word."""
-    reader = Reader(device, load_profiles()["generic"])
+    reader = ProfileReader(device, load_profiles()["generic"])
     seen: dict[tuple[str, str], list[tuple[int, float]]] = {}
     for number in range(40):
         device.values = {k: v + 10 if k.startswith(f"{BGP}.16") else v for k, v in device.values.items()}  # type: ignore[operator]
@@ -114,7 +114,7 @@ def test_standard_tables_are_read_with_the_names_of_their_interfaces() -> None:
             f"{BRIDGE}.1.4.1.2.1": 7,
         }
     )
-    values = table(poll(Reader(device, load_profiles()["generic"]), 0))
+    values = table(poll(ProfileReader(device, load_profiles()["generic"]), 0))
     assert {key: value for key, value in values.items() if key[0].startswith("network.")} == {
         (UP, PEER): 1,
         (UPTIME, PEER): 9000,
@@ -159,7 +159,7 @@ def test_vendor_tables_name_peers_by_their_address() -> None:
         ),
     }
     for name, (values, expected) in tables.items():
-        seen = table(poll(Reader(Device(values), load_profiles()[name]), 0))
+        seen = table(poll(ProfileReader(Device(values), load_profiles()[name]), 0))
         found = {(m, o.removeprefix("protocol=bgp,peer="), v) for (m, o), v in seen.items() if m.startswith("network.")}
         assert found == expected, name
 

@@ -14,7 +14,7 @@ import pytest
 
 from soakwatch.sources.profiles import load_profiles, match
 from soakwatch.sources.profiles.compile import GIVEN
-from soakwatch.sources.profiles.model import Clause, Head, Profile
+from soakwatch.sources.profiles.model import Clause, Profile, ProfileHead
 from soakwatch_model.metric import BY_NAME
 
 PROFILES = load_profiles()
@@ -115,7 +115,7 @@ def test_no_name_is_cut_to_its_last_letter() -> None:
     assert offenders == []
 
 
-def _bare(head: Head) -> Iterator[str]:
+def _bare(head: ProfileHead) -> Iterator[str]:
     """The object ids by which alone a profile is chosen."""
     for clause in head.select:
         if clause.description is None and clause.present is None:

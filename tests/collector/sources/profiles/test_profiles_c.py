@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from soakwatch.sources.profiles import Reader, Value, load_profiles, match
+from soakwatch.sources.profiles import ProfileReader, Value, load_profiles, match
 from soakwatch.sources.profiles.recording import recording
 
 ENTERPRISES = "1.3.6.1.4.1."
@@ -40,7 +40,7 @@ def _value(given: str | int) -> Value:
 
 def _polled(name: str, rows: Mapping[str, Value]) -> tuple[dict[str, float], dict[str, tuple[str, ...]], list[str]]:
     """Of a device with these values: the samples, the OIDs that each came from, and the faults of a poll."""
-    reader = Reader(recording(rows), PROFILES[name])
+    reader = ProfileReader(recording(rows), PROFILES[name])
 
     async def poll() -> tuple[dict[str, float], dict[str, tuple[str, ...]], list[str]]:
         await reader.discover(0)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from soakwatch.sources.profiles import Reader, Value, load_profiles, match
+from soakwatch.sources.profiles import ProfileReader, Value, load_profiles, match
 from soakwatch.sources.profiles.facts import read_facts
 from soakwatch.sources.profiles.recording import recording
 
@@ -60,7 +60,7 @@ def test_a_device_gets_its_profile(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name, device in DEVICES.items() if "makes" in device])
 def test_its_values_become_samples(name: str) -> None:
     """In the unit of the catalogue, and nothing that the device does not have."""
-    reader = Reader(recording(_rows(name)), PROFILES[name])
+    reader = ProfileReader(recording(_rows(name)), PROFILES[name])
 
     async def poll() -> tuple[dict[str, float], list[str]]:
         await reader.discover(0)

@@ -9,7 +9,7 @@ from tests.collector.sources.profiles.kit import Device, poll, profile, table
 
 from soakwatch.sources.profiles import load_profiles
 from soakwatch.sources.profiles.expression import dbm
-from soakwatch.sources.profiles.reader import Reader
+from soakwatch.sources.profiles.reader import ProfileReader
 from soakwatch.sources.profiles.value import Value
 
 E, ENT, SENSOR = "1.3.6.1.4.1.", "1.3.6.1.2.1.47.1.1.1.1", "1.3.6.1.2.1.99.1.1.1"
@@ -23,7 +23,7 @@ def _rows(base: str, index: object, **columns: Value) -> dict[str, Value]:
 
 def _read(name: str, values: dict[str, Value]) -> dict[str, float]:
     """One poll with a shipped profile: what concerns hardware, by metric and object."""
-    reading = poll(Reader(Device(values), load_profiles()[name]), 1)
+    reading = poll(ProfileReader(Device(values), load_profiles()[name]), 1)
     hardware = ("hardware.", "system.temperature", "system.power", "system.energy")
     samples = {key: value for key, value in table(reading).items() if key[0].startswith(hardware)}
     return {f"{metric} {labels.partition('=')[2]}": round(value, 3) for (metric, labels), value in samples.items()}
@@ -70,7 +70,7 @@ def test_an_optic_that_goes_dark_reads_no_light_and_one_that_is_not_answered_is_
     optic = "Ethernet1/1 Receive Power Sensor"
     values = _cisco(1, optic, 14, -7, (20, 1, -14)) | _cisco(2, "Ethernet1/2 Receive Power Sensor", 14, answer)
     device = Device(values)
-    reader = Reader(device, load_profiles()[name])
+    reader = ProfileReader(device, load_profiles()[name])
     key = ("hardware.optic.rx_power", f"optic={optic}")
     seen = []
     for second, value in ((0, -7), (60, answer), (700, answer), (800, None), (900, -6)):
@@ -87,7 +87,7 @@ def test_an_optic_that_goes_dark_reads_no_light_and_one_that_is_not_answered_is_
 def test_a_zero_beside_zero_is_no_darkness() -> None:
     """Light of 0.4 dBm that is read as 0 in whole units next: nobody can tell, so it is missing."""
     values = _cisco(1, "Ethernet1/1 Receive Power Sensor", 14, -1)
-    reader = Reader(Device(values), load_profiles()["cisco-nxos"])
+    reader = ProfileReader(Device(values), load_profiles()["cisco-nxos"])
     values |= {f"{CISCO}.3.1": 1, f"{CISCO}.4.1": 4}
     assert table(poll(reader, 0))["hardware.optic.rx_power", "optic=Ethernet1/1 Receive Power Sensor"] == 0.4
     values[f"{CISCO}.4.1"] = 0
@@ -211,7 +211,7 @@ def test_a_line_has_the_rows_that_hold_its_condition(tmp_path: Path) -> None:
     values: dict[str, Value] = {}
     for index, (kind, value) in enumerate(((8, 30), (6, 100), (8, 31)), 1):
         values |= {f"{E}9.1.{index}": kind, f"{E}9.2.{index}": value}
-    read = table(poll(Reader(Device(values), profile(tmp_path, text)), 1))
+    read = table(poll(ProfileReader(Device(values), profile(tmp_path, text)), 1))
     assert {key: value for key, value in read.items() if key[0].startswith("system.")} == {
         ("system.power", "sensor=a"): 100,
         ("system.temperature", "sensor=a"): 30,

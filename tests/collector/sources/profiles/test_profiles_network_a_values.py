@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from soakwatch.sources.abc import WatchedProcess
-from soakwatch.sources.profiles import Reader, Value, load_profiles, read_facts
+from soakwatch.sources.profiles import ProfileReader, Value, load_profiles, read_facts
 from soakwatch.sources.profiles.recording import recording
 
 CISCO = "1.3.6.1.4.1.9."
@@ -25,7 +25,7 @@ def _polled(name: str, rows: Rows, *watched: str) -> tuple[dict[str, float], lis
     watch = tuple(WatchedProcess(process, "name", process) for process in watched)
 
     async def polled() -> tuple[dict[str, float], list[str]]:
-        reader = Reader(recording(rows), PROFILES[name], processes=watch)
+        reader = ProfileReader(recording(rows), PROFILES[name], processes=watch)
         await reader.discover(0)
         first = await reader.poll(60 * SECOND)
         reading = await reader.poll(120 * SECOND)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from soakwatch.sources.profiles import Reader, Value, load_profiles, match
+from soakwatch.sources.profiles import ProfileReader, Value, load_profiles, match
 from soakwatch.sources.profiles.model import LogPattern, Profile
 from soakwatch.sources.profiles.recording import recording
 
@@ -85,7 +85,7 @@ def test_a_device_gets_its_profile(device: Device) -> None:
 @pytest.mark.parametrize("device", [device for device in DEVICES if device.rows], ids=lambda device: device.name)
 def test_its_values_become_samples(device: Device) -> None:
     """In the unit of the catalogue, and each from the object that the MIB names."""
-    reader = Reader(recording(device.rows), PROFILES[device.name])
+    reader = ProfileReader(recording(device.rows), PROFILES[device.name])
 
     async def polled() -> tuple[dict[str, float], tuple[str, ...]]:
         await reader.discover(0)
@@ -171,7 +171,7 @@ def test_sonic_subscribes_to_queues_and_links() -> None:
 
 def test_a_load_that_is_not_measured_is_absent() -> None:
     """101 of a Radlan switch is no load; it must not become a sample, nor a complaint at each poll."""
-    reader = Reader(recording({f"{ENTERPRISES}89.1.{arc}.0": 101 for arc in (7, 8, 9)}), PROFILES["eltex-mes"])
+    reader = ProfileReader(recording({f"{ENTERPRISES}89.1.{arc}.0": 101 for arc in (7, 8, 9)}), PROFILES["eltex-mes"])
 
     async def polled() -> list[str]:
         await reader.discover(0)

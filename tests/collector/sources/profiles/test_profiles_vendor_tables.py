@@ -6,7 +6,7 @@ import pytest
 from tests.collector.sources.profiles.kit import IF, IFX, Device, interfaces, poll, table
 
 from soakwatch.sources.profiles import Value, load_profiles
-from soakwatch.sources.profiles.reader import Reader
+from soakwatch.sources.profiles.reader import ProfileReader
 
 E = "1.3.6.1.4.1"
 HR = "1.3.6.1.2.1.25.2.3.1"
@@ -19,7 +19,7 @@ PROFILES = load_profiles()
 
 def samples(name: str, rows: dict[str, Value], second: float | None = None) -> dict[str, float]:
     """What comes of a device, by metric and object; with a second poll, of that one."""
-    reader = Reader(Device(rows), PROFILES[name])
+    reader = ProfileReader(Device(rows), PROFILES[name])
     reading = poll(reader, 0)
     if second is not None:
         reading = poll(reader, second)
@@ -212,7 +212,7 @@ def test_airfiber_is_up_while_its_data_port_moves_octets() -> None:
     port = f"{E}.41112.1.3.3.1"
     rows: dict[str, Value] = {f"{IF}.2.3": b"eth0", f"{IF}.8.3": 2, f"{IF}.10.3": 0, f"{IF}.16.3": 0}
     device = Device(rows | {f"{port}.6.1": 900, f"{port}.7.1": 23_669_076})
-    reader = Reader(device, PROFILES["ubiquiti-airos"])
+    reader = ProfileReader(device, PROFILES["ubiquiti-airos"])
     first = table(poll(reader, 0))
     assert first["system.network.io", "interface=eth0,direction=receive"] == 23_669_076
     assert ("system.network.up", "interface=eth0") not in first, "the down of IF-MIB is not believed"
@@ -229,7 +229,7 @@ def test_airfiber_that_never_moved_an_octet_is_not_down() -> None:
     port = f"{E}.41112.1.3.3.1"
     rows: dict[str, Value] = {f"{IF}.2.3": b"eth0", f"{IF}.8.3": 2, f"{IF}.10.3": 0, f"{IF}.16.3": 0}
     device = Device(rows | {f"{port}.6.1": 0, f"{port}.7.1": 0})
-    reader = Reader(device, PROFILES["ubiquiti-airos"])
+    reader = ProfileReader(device, PROFILES["ubiquiti-airos"])
     for second in (0, 10, 700):
         assert ("system.network.up", "interface=eth0") not in table(poll(reader, second))
 

@@ -13,7 +13,7 @@ from tests.collector.sources.receivers.shared import link_down, sent_from
 
 from soakwatch.sources.pollers.traps import Config, start
 from soakwatch.sources.profiles import load_profiles
-from soakwatch.sources.profiles.reader import Reader
+from soakwatch.sources.profiles.reader import ProfileReader
 from soakwatch.sources.receivers.names import InterfaceNames, share_names
 from soakwatch.sources.receivers.notification import Value
 
@@ -42,7 +42,7 @@ def test_a_link_is_called_as_its_series_are(
 ) -> None:
     """With an SNMP source that has surveyed the device, and before that; the index stays in the detail."""
     device = Device(interfaces({3: "Gi0/3", 4: "Gi0/4", 5: "Gi0/3"}))
-    reader = Reader(device, load_profiles()["generic"])
+    reader = ProfileReader(device, load_profiles()["generic"])
 
     async def main() -> list[tuple[str, str | None]]:
         async with AsyncExitStack() as stack:

@@ -22,7 +22,7 @@ from soakwatch.sources.profiles.loading import load_profiles
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.agent_link import SessionOptions
 from soakwatch.sources.transport.snmp.config import Config
-from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
+from soakwatch.sources.transport.snmp.errors import FailureKind, SnmpPollError
 from soakwatch.sources.transport.snmp.session import Session, SessionAsker
 from soakwatch_testing.snmp_cells import Cell, name_of
 from soakwatch_testing.snmp_faults import Faults
@@ -88,7 +88,7 @@ def test_an_agent_that_is_busy_for_a_moment_has_not_lost_its_table() -> None:
     with responder(system() | interfaces(3)) as device:
         access = Access("127.0.0.1", device.address[1], "2c", "public", "", "", "SHA", "", "AES", "")
         seen = asyncio.run(use(Session(access, SessionOptions())))
-    assert seen == ["6, refused []", Kind.STATUS.name, f"3, refused ['{IN_OCTETS}']", "6, refused []"]
+    assert seen == ["6, refused []", FailureKind.STATUS.name, f"3, refused ['{IN_OCTETS}']", "6, refused []"]
 
 
 def test_each_asker_keeps_its_own_deadline() -> None:
@@ -108,7 +108,7 @@ def test_each_asker_keeps_its_own_deadline() -> None:
 
     with responder(system() | interfaces(3)) as device:
         access = Access("127.0.0.1", device.address[1], "2c", "public", "", "", "SHA", "", "AES", "")
-        assert asyncio.run(use(Session(access, SessionOptions()))) == ["3", Kind.TOO_SLOW.name, "3"]
+        assert asyncio.run(use(Session(access, SessionOptions()))) == ["3", FailureKind.TOO_SLOW.name, "3"]
 
 
 def test_an_answer_without_a_value_is_no_answered_poll() -> None:

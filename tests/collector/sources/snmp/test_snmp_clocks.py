@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from soakwatch.sources.transport.snmp.clocks import ClockReadings, Reading, compare
+from soakwatch.sources.transport.snmp.clocks import ClockReading, ClockReadings, compare
 from soakwatch.sources.transport.snmp.restarts import Life
 
 S = 10**9
@@ -23,7 +23,7 @@ def read(
     engine_id: bytes = b"one",
 ) -> ClockReadings:
     """One reading of the clocks; host and agent in hundredths of a second."""
-    clocks = [None if ticks is None else Reading(ticks) for ticks in (host, agent)]
+    clocks = [None if ticks is None else ClockReading(ticks) for ticks in (host, agent)]
     return ClockReadings(round(at_s * S), clocks[0], clocks[1], boots, engine_s, engine_id)
 
 

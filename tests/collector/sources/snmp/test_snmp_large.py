@@ -15,7 +15,7 @@ from tests.collector.sources.snmp.doubles import agent, answer, relay, v2c
 from soakwatch.sources.transport.snmp import ber
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.agent_link import SessionOptions
-from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
+from soakwatch.sources.transport.snmp.errors import FailureKind, SnmpPollError
 from soakwatch.sources.transport.snmp.limits import RETRY_S, Amount
 from soakwatch.sources.transport.snmp.session import Session
 from soakwatch_testing.snmp_cells import Cell, Name, dotted, integer, name_of, text
@@ -267,7 +267,7 @@ def test_a_large_answer_beyond_the_deadline_is_no_hang() -> None:
             began = time.monotonic()
             with pytest.raises(SnmpPollError) as failure:
                 await session.get(["1.3.6.1.2.1.1.3.0", f"{AFTER}.1"], soon(0.5))
-            assert failure.value.kind is Kind.NO_ANSWER
+            assert failure.value.kind is FailureKind.NO_ANSWER
             assert time.monotonic() - began < 4.5  # a share alone is 5 s
         finally:
             await session.close()

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from soakwatch.sources.pollers.snmp import Look, Surveys
-from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError, refused
+from soakwatch.sources.transport.snmp.errors import FailureKind, SnmpPollError, refused
 from soakwatch.sources.transport.snmp.limits import Limits, limits_at_first
 
 OIDS = tuple(f"1.3.6.{number}" for number in range(1, 17))
-LOST = SnmpPollError(Kind.NO_ANSWER, "x")
-LARGE = SnmpPollError(Kind.TOO_LARGE, "x")
+LOST = SnmpPollError(FailureKind.NO_ANSWER, "x")
+LARGE = SnmpPollError(FailureKind.TOO_LARGE, "x")
 TOO_BIG = refused("x", 1, 0)
 MINUTE_NS = 60 * 10**9
 

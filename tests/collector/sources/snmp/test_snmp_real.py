@@ -16,7 +16,7 @@ from tests.collector.sources.snmp.snmpd import USERS, Snmpd
 
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.agent_link import SessionOptions
-from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
+from soakwatch.sources.transport.snmp.errors import FailureKind, SnmpPollError
 from soakwatch.sources.transport.snmp.pysnmp_connection import PysnmpConnection
 from soakwatch.sources.transport.snmp.session import Session
 
@@ -61,7 +61,7 @@ async def everything(session: Session) -> dict[str, object]:
     return values | {oid: value for oid, value in walked.items() if not oid.startswith(links) or oid.endswith(stay)}
 
 
-async def why(access: Access, engine: Engine) -> Kind:
+async def why(access: Access, engine: Engine) -> FailureKind:
     """The error of a session whose access does not work."""
     session = Session(access, SessionOptions(engine, 1.5))
     try:
@@ -100,19 +100,19 @@ def test_wrong_credentials_are_distinguished(snmpd: Snmpd, engine: Engine) -> No
     good = snmpd.access("3")
     wrong = "quite another phrase"
     cases = [
-        (replace(snmpd.access("2c"), community=wrong), Kind.COMMUNITY),
-        (replace(snmpd.access("1"), community=wrong), Kind.COMMUNITY),
-        (replace(good, user="nobody"), Kind.USER),
-        (replace(good, auth=wrong), Kind.AUTH_KEY),
-        (replace(good, auth_protocol="SHA-256"), Kind.AUTH_KEY),
-        (replace(good, priv=wrong), Kind.PRIV_KEY),
-        (replace(good, priv_protocol="DES"), Kind.PRIV_KEY),
-        (replace(good, user="plain"), Kind.LEVEL),
-        (replace(good, priv=""), Kind.DENIED),
-        (replace(good, port=1), Kind.REFUSED),
+        (replace(snmpd.access("2c"), community=wrong), FailureKind.COMMUNITY),
+        (replace(snmpd.access("1"), community=wrong), FailureKind.COMMUNITY),
+        (replace(good, user="nobody"), FailureKind.USER),
+        (replace(good, auth=wrong), FailureKind.AUTH_KEY),
+        (replace(good, auth_protocol="SHA-256"), FailureKind.AUTH_KEY),
+        (replace(good, priv=wrong), FailureKind.PRIV_KEY),
+        (replace(good, priv_protocol="DES"), FailureKind.PRIV_KEY),
+        (replace(good, user="plain"), FailureKind.LEVEL),
+        (replace(good, priv=""), FailureKind.DENIED),
+        (replace(good, port=1), FailureKind.REFUSED),
     ]
 
-    async def all_of_them() -> list[Kind]:
+    async def all_of_them() -> list[FailureKind]:
         async with asyncio.timeout(200):
             return await asyncio.gather(*(why(access, engine) for access, _ in cases))
 
@@ -122,14 +122,14 @@ def test_wrong_credentials_are_distinguished(snmpd: Snmpd, engine: Engine) -> No
 def test_a_wrong_community_is_reported_within_the_first_second(snmpd: Snmpd) -> None:
     """A poll of a second has its cause in its own error; on a busy machine one of many has."""
 
-    async def use(session: Session) -> Kind:
+    async def use(session: Session) -> FailureKind:
         deadline = time.monotonic() + 0.92
         with pytest.raises(SnmpPollError) as failure:
             await session.get(SYSTEM, deadline)
         return (await session.explain(failure.value, deadline)).kind
 
     access = replace(snmpd.access("2c"), community="wrong")
-    assert any(with_session(access, use, share_s=0.92 * 0.75 / 2) is Kind.COMMUNITY for _ in range(30))
+    assert any(with_session(access, use, share_s=0.92 * 0.75 / 2) is FailureKind.COMMUNITY for _ in range(30))
 
 
 @pytest.mark.parametrize(("engine", "version"), [("gufo", "2c"), ("gufo", "3"), ("pysnmp", "3")])

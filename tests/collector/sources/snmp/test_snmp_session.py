@@ -16,7 +16,7 @@ from tests.collector.sources.snmp.doubles import Agent, Bind, Respond, agent, an
 from soakwatch.sources.transport.snmp import ber
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.agent_link import SessionOptions
-from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
+from soakwatch.sources.transport.snmp.errors import FailureKind, SnmpPollError
 from soakwatch.sources.transport.snmp.session import Session
 from soakwatch_testing.ports import free_port
 
@@ -151,7 +151,7 @@ def test_a_table_without_end_is_reported_as_a_loop(engine: Engine) -> None:
         with pytest.raises(SnmpPollError) as failure:
             await session.walk([COLUMN], soon())
         # A library may notice it by itself, and call it unreadable.
-        assert failure.value.kind in {Kind.LOOP, Kind.MALFORMED}
+        assert failure.value.kind in {FailureKind.LOOP, FailureKind.MALFORMED}
 
     run(respond, use, engine=engine)
     run(lambda d: [(0, answer(d, [(f"{COLUMN}.5", ber.integer(1))]))], use, engine=engine, version="1")
@@ -207,7 +207,7 @@ def test_garbage_is_reported_as_garbage(engine: Engine) -> None:
         with pytest.raises(SnmpPollError) as failure:
             await session.get(OIDS[:3], soon(1))
         cause = await session.explain(failure.value, soon(8))
-        assert cause.kind is Kind.MALFORMED
+        assert cause.kind is FailureKind.MALFORMED
 
     run(lambda _: [(0, b"HTTP/1.1 400 Bad Request\r\n\r\n")], use, engine=engine, share_s=0.15)
 
@@ -237,7 +237,7 @@ def test_an_agent_that_is_too_slow_is_reported_as_slow(engine: Engine) -> None:
         with pytest.raises(SnmpPollError) as failure:
             await session.get(OIDS[:1], soon(0.5))
         cause = await session.explain(failure.value, soon(8))
-        assert cause.kind is Kind.LATE
+        assert cause.kind is FailureKind.LATE
         assert re.search(r"only after [0-9.]+ ", str(cause)), str(cause)
 
     run(lambda d: [(0.6, datagram) for _, datagram in values(d)], use, engine=engine, share_s=0.2)
@@ -269,7 +269,7 @@ def test_a_port_without_agent_is_reported_at_once() -> None:
         began = time.monotonic()
         with pytest.raises(SnmpPollError) as failure:
             await session.get(OIDS, soon(40))
-        assert failure.value.kind is Kind.REFUSED
+        assert failure.value.kind is FailureKind.REFUSED
         assert time.monotonic() - began < 10  # and not after a share
         await session.close()
 
@@ -295,7 +295,7 @@ def test_a_dead_agent_never_takes_longer_than_the_deadline() -> None:
         began = time.monotonic()
         with pytest.raises(SnmpPollError) as failure:
             await session.get(OIDS, soon(0.5))
-        assert failure.value.kind is Kind.NO_ANSWER
+        assert failure.value.kind is FailureKind.NO_ANSWER
         assert time.monotonic() - began < 4  # a share alone is 5 s
 
     run(lambda _: [], use, share_s=5.0, retries=5)
@@ -355,7 +355,7 @@ def test_a_hostile_agent_makes_no_traceback_no_hang_and_no_growth(
         if dice.random() < 0.3:
             yield 0, dice.randbytes(dice.randrange(300))
 
-    told_as: set[Kind] = set()
+    told_as: set[FailureKind] = set()
 
     async def use(session: Session, _: Agent) -> None:
         for number in range(6):

@@ -19,7 +19,7 @@ from soakwatch.core.errors import PlanError
 from soakwatch.sources.transport.snmp import ber
 from soakwatch.sources.transport.snmp.access import Access, check
 from soakwatch.sources.transport.snmp.datagram import PLAIN, Summary, inspect
-from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError, refused
+from soakwatch.sources.transport.snmp.errors import FailureKind, SnmpPollError, refused
 from soakwatch.sources.transport.snmp.limits import batches, halves, without
 
 ASKED = community_message(1, "public", request(("1.3.6.1.2.1.1.3.0",), 77))
@@ -135,7 +135,7 @@ def test_credentials_that_cannot_work_are_refused_before_anything_is_sent(access
 
 def test_every_kind_of_failure_is_one_sentence() -> None:
     """With the address in front and no hole left in it."""
-    for kind in Kind:
+    for kind in FailureKind:
         text = str(SnmpPollError(kind, "h:161", detail="this", seconds=1.0))
         assert text.startswith("h:161: ")
         assert "{" not in text

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import LoginRefusedError, SourceError
 from soakwatch.sources.transport.ssh.access import Access
-from soakwatch.sources.transport.ssh.connection import SshLine, open_line
+from soakwatch.sources.transport.ssh.connection import SshConnection, open_line
 from soakwatch.sources.transport.ssh.errors import printable
 from soakwatch_testing.ports import free_port
 from soakwatch_testing.sshd import Sshd, fingerprint_of, make_key
@@ -28,10 +28,10 @@ from soakwatch_testing.tcp_relay import TcpRelay
 Make = Callable[..., Sshd]
 
 
-def opened(access: Access, folder: Path) -> SshLine:
+def opened(access: Access, folder: Path) -> SshConnection:
     """Connects, runs a command, closes; returns the connection for its facts."""
 
-    async def go() -> SshLine:
+    async def go() -> SshConnection:
         async with AsyncExitStack() as stack:
             line = await open_line(access, folder, stack)
             echoed = await (await line.connection()).run("echo hello", timeout=240)

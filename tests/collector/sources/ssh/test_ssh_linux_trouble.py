@@ -18,7 +18,7 @@ from tests.collector.sources.ssh.device import linux, polls, sleeper, values
 
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import Poller, SourceContext, SourceError, WatchedProcess
-from soakwatch.sources.transport.ssh.abc import CliWish, Line
+from soakwatch.sources.transport.ssh.abc import CliWish, DeviceConnection
 from soakwatch_agent.context import SECOND
 from soakwatch_model.sample import NOTHING, Answer
 from soakwatch_testing.sshd import Sshd, fingerprint_of
@@ -184,7 +184,9 @@ class Cli:
         self.asked.append((server_version, greeting))
         return "some_os" if "Invalid input" in greeting else None
 
-    async def start_cli(self, line: Line, wish: CliWish, site: SourceContext, stack: AsyncExitStack) -> Poller:
+    async def start_cli(
+        self, line: DeviceConnection, wish: CliWish, site: SourceContext, stack: AsyncExitStack
+    ) -> Poller:
         self.wish = wish
         assert not (await line.connection()).is_closed()
         return Silent()

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from soakwatch.sources.transport.ssh.linux.replica import Replica
-from soakwatch.sources.transport.ssh.linux.script import Need
+from soakwatch.sources.transport.ssh.linux.script import LookRequest
 from soakwatch.sources.transport.ssh.linux.survey import Survey
 from soakwatch.sources.transport.ssh.shell import Reply
 
@@ -51,7 +51,7 @@ def test_a_file_that_the_account_may_not_read_is_denied_and_not_missing(path: st
     for survey, denied in ((replace(SURVEY, denied=frozenset({path})), True), (SURVEY, False)):
         replica = Replica((), None, (), None)
         try:
-            answer = replica.look(survey, Need(()), (), time.time_ns())
+            answer = replica.look(survey, LookRequest(()), (), time.time_ns())
         finally:
             replica.close()
         texts = [fault.text for fault in answer.faults if (fault.metric, fault.object) == (metric, "")]
@@ -70,9 +70,9 @@ def test_sockets_and_inodes_of_a_device_with_pages_of_another_size() -> None:
     told = b"".join(b"==> %s <==\n%s\n" % (path.encode(), text) for path, text in files.items())
     survey = replace(SURVEY, page=65536, files=frozenset(files))
     try:
-        replica.take(survey, Need(tuple(files)), Reply({"files": told}, "", 0.1))
+        replica.take(survey, LookRequest(tuple(files)), Reply({"files": told}, "", 0.1))
         replica.take_more(survey, (), Reply({"mounts": b"4096 10 4 100 40 /\n4096 10 4 /var\n"}, "", 0.1))
-        answer = replica.look(survey, Need(()), (), time.time_ns())
+        answer = replica.look(survey, LookRequest(()), (), time.time_ns())
     finally:
         replica.close()
     values = {(sample.metric, sample.object): sample.value for sample in answer.samples}

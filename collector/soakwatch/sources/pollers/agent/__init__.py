@@ -29,7 +29,7 @@ from soakwatch.sources.pollers.agent.stream import Conversation, LinkLostError, 
 from soakwatch.sources.pollers.agent.transports import LocalTransport, SshTransport, Transport
 from soakwatch.sources.pollers.agent.windows import RecorderWindow, Windows
 from soakwatch.sources.transport.ssh.access import Access
-from soakwatch.sources.transport.ssh.connection import SshLine
+from soakwatch.sources.transport.ssh.connection import SshConnection
 from soakwatch.sources.transport.tls import Pin
 from soakwatch_agent.framing import Frame, FrameError, Object, number, whole
 from soakwatch_agent.wire import WireError, decode
@@ -407,7 +407,7 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> A
         assert config.token is not None
         transport: Transport = HttpsTransport(config.url, config.token, config.fingerprint)
     elif config.host:
-        line = await stack.enter_async_context(SshLine(config, site.folder))
+        line = await stack.enter_async_context(SshConnection(config, site.folder))
         folder = config.folder.removeprefix("~/")
         if folder.startswith(("~", "-")) or not folder.isprintable():
             raise PlanError(f"{site.target}: folder {config.folder!r} is not a folder of the account: write a path")

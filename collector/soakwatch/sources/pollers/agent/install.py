@@ -18,7 +18,7 @@ from soakwatch.sources.abc import SourceError
 from soakwatch.sources.pollers.agent.bundle import Psutil, bundle, fits
 from soakwatch.sources.pollers.agent.remote import CLOSE, CRON, EXAMINE, PUT, REMOVE, SERVICE
 from soakwatch.sources.pollers.agent.transports import SshTransport
-from soakwatch.sources.transport.ssh.connection import SshLine
+from soakwatch.sources.transport.ssh.connection import SshConnection
 from soakwatch.sources.transport.ssh.errors import printable
 from soakwatch_agent.framing import Object
 
@@ -53,7 +53,7 @@ class Installed:
     hello: Object
 
 
-async def examine(line: SshLine, folder: str) -> Host:
+async def examine(line: SshConnection, folder: str) -> Host:
     """What kind of host it is. Raises SourceError, and SoakwatchError if it has no suitable Python."""
     wrapped = shlex.quote(EXAMINE)
     script = (
@@ -78,7 +78,7 @@ async def examine(line: SshLine, folder: str) -> Host:
         ) from None
 
 
-async def install(line: SshLine, folder: str, psutil: Psutil, *, service: bool, upgrade: bool) -> Installed:
+async def install(line: SshConnection, folder: str, psutil: Psutil, *, service: bool, upgrade: bool) -> Installed:
     """Puts the agent there and starts it. The same agent is left as it is; another one needs ``upgrade``. Its folder
     is for the account alone from then on: tokens and readings lie in it.
 
@@ -112,7 +112,7 @@ async def install(line: SshLine, folder: str, psutil: Psutil, *, service: bool, 
         await conversation.close()
 
 
-async def status(line: SshLine, folder: str) -> tuple[Object, Object]:
+async def status(line: SshConnection, folder: str) -> tuple[Object, Object]:
     """The agent's greeting and its state. Raises SourceError."""
     host = await examine(line, folder)
     if not host.digest:
@@ -128,7 +128,7 @@ async def status(line: SshLine, folder: str) -> tuple[Object, Object]:
     return _object_of(line, lines[0]), _object_of(line, lines[1])
 
 
-async def remove(line: SshLine, folder: str) -> tuple[str, ...]:
+async def remove(line: SshConnection, folder: str) -> tuple[str, ...]:
     """Stops the agent and deletes it with its spool; other files in its folder are left. Raises SoakwatchError."""
     host = await examine(line, folder)
     if not host.digest:
@@ -141,7 +141,7 @@ async def remove(line: SshLine, folder: str) -> tuple[str, ...]:
     return (f"removed the agent from {host.folder}", *rest)
 
 
-async def _start_service(line: SshLine, host: Host) -> str:
+async def _start_service(line: SshConnection, host: Host) -> str:
     """Starts the service; returns a sentence on how it will start again."""
     if host.systemd:
         answer = await _python(line, host, SERVICE, host.folder, _unit(host))
@@ -164,7 +164,7 @@ async def _start_service(line: SshLine, host: Host) -> str:
     )
 
 
-def _object_of(line: SshLine, text: str) -> Object:
+def _object_of(line: SshConnection, text: str) -> Object:
     """The object after the word of a line: agents of all versions send one."""
     try:
         answer = json.loads(text.partition(" ")[2])
@@ -178,11 +178,11 @@ def _object_of(line: SshLine, text: str) -> Object:
     return answer
 
 
-def _none_there(line: SshLine, host: Host) -> str:
+def _none_there(line: SshConnection, host: Host) -> str:
     return f"there is no agent on {line.name} in {host.folder}: install it with soakwatch agent install {line.name}"
 
 
-async def _stop(line: SshLine, host: Host) -> None:
+async def _stop(line: SshConnection, host: Host) -> None:
     await _run(line, f"{_agent(host)} stop --dir {shlex.quote(host.folder)} >/dev/null 2>&1; true")
 
 
@@ -196,7 +196,7 @@ def _unit(host: Host) -> str:
     return "soakwatch-agent-" + hashlib.sha256(host.folder.encode()).hexdigest()[:8]
 
 
-async def _python(line: SshLine, host: Host, program: str, *words: str, data: bytes = b"") -> str:
+async def _python(line: SshConnection, host: Host, program: str, *words: str, data: bytes = b"") -> str:
     arguments = " ".join(shlex.quote(each) for each in words)
     command = f"exec {shlex.quote(host.python)} -I -c {shlex.quote(program)} {arguments}"
     code, out, err = await _run(line, command, data)
@@ -206,7 +206,7 @@ async def _python(line: SshLine, host: Host, program: str, *words: str, data: by
 
 
 async def _run(
-    line: SshLine, command: str, data: bytes = b"", timeout_s: float = _TIMEOUT_S
+    line: SshConnection, command: str, data: bytes = b"", timeout_s: float = _TIMEOUT_S
 ) -> tuple[int | None, str, str]:
     """Runs a command with some input; exit code and output. Raises SourceError."""
     await line.connection()
@@ -229,7 +229,7 @@ async def _run(
     return process.exit_status, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
 
 
-async def _opened(line: SshLine, command: str) -> asyncssh.SSHClientProcess[bytes]:
+async def _opened(line: SshConnection, command: str) -> asyncssh.SSHClientProcess[bytes]:
     for _ in range(_TRIES - 1):
         with contextlib.suppress(asyncssh.ChannelOpenError):
             return await (await line.connection()).create_process(command, encoding=None)
@@ -237,7 +237,7 @@ async def _opened(line: SshLine, command: str) -> asyncssh.SSHClientProcess[byte
     return await (await line.connection()).create_process(command, encoding=None)
 
 
-async def _all(line: SshLine, reader: asyncssh.SSHReader[bytes]) -> bytes:
+async def _all(line: SshConnection, reader: asyncssh.SSHReader[bytes]) -> bytes:
     """All output. Raises SourceError if it is longer than any expected answer."""
     kept = bytearray()
     while chunk := await reader.read(1 << 16):

@@ -12,7 +12,7 @@ import asyncssh
 
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.pollers.agent.stream import Conversation, greet
-from soakwatch.sources.transport.ssh.connection import SshLine
+from soakwatch.sources.transport.ssh.connection import SshConnection
 from soakwatch.sources.transport.ssh.errors import printable
 from soakwatch_agent.service import bounded
 
@@ -167,7 +167,7 @@ class _SshStream:
 class SshTransport:
     """A command of an SSH session: no open port on the device."""
 
-    def __init__(self, line: SshLine, folder: str, *, child: bool) -> None:
+    def __init__(self, line: SshConnection, folder: str, *, child: bool) -> None:
         self._line, self._folder = line, folder
         words = "serve" if child else "attach --start"
         # From the account's home, as it was put there: a session need not begin in it.

@@ -32,7 +32,7 @@ _CPU, _CORE = "system.cpu.utilization", "system.cpu.core.utilization"
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class CaptureMoment:
     """When something happened that is worth capturing, and why; ``finding`` where a live finding is the reason."""
 
     time_ns: int
@@ -45,7 +45,7 @@ class RecorderWindow:
     """A window (in our time) worth fetching; ``moments`` say when and why, ``more`` counts those not named."""
 
     window: Window
-    moments: tuple[Moment, ...]
+    moments: tuple[CaptureMoment, ...]
     more: int = 0
     tries: int = 0
 
@@ -59,11 +59,11 @@ class RecorderWindow:
 class _PendingWindow:
     begin_ns: int
     end_ns: int
-    moments: list[Moment]
+    moments: list[CaptureMoment]
     more: int = 0
     tries: int = 0
 
-    def name(self, moment: Moment) -> None:
+    def name(self, moment: CaptureMoment) -> None:
         if any(moment.why == known.why for known in self.moments):
             return
         if len(self.moments) < MAX_REASONS:
@@ -144,7 +144,7 @@ class Windows:
 
     def want(self, when_ns: int, why: str, finding: FindingKey | None = None) -> None:
         """Something happened at that time: the window around it is fetched when the window is over."""
-        moment = Moment(when_ns, why, finding)
+        moment = CaptureMoment(when_ns, why, finding)
         now_ns = when_ns if self._now_ns is None else self._now_ns
         far = when_ns + REACH_NS <= now_ns - RING_NS or when_ns > now_ns + RING_NS
         if far or any(each.begin_ns <= when_ns < each.end_ns for each in self._taken):
@@ -253,7 +253,7 @@ class Windows:
         last.end_ns = min(when_ns + REACH_NS, last.begin_ns + 2 * REACH_NS)
         return last
 
-    def _add(self, moment: Moment) -> None:
+    def _add(self, moment: CaptureMoment) -> None:
         """A window of its own, as far as no other has it."""
         when_ns = moment.time_ns
         others = [(each.begin_ns, each.end_ns) for each in self._taken]

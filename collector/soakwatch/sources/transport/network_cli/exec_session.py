@@ -12,14 +12,14 @@ from soakwatch.sources.platforms.platform import Dialect
 from soakwatch.sources.transport.network_cli.guard import refusal
 from soakwatch.sources.transport.network_cli.screen import shown
 from soakwatch.sources.transport.network_cli.session import MAX_OUTPUT, HungError, RefusedError
-from soakwatch.sources.transport.ssh.abc import Line
+from soakwatch.sources.transport.ssh.abc import DeviceConnection
 from soakwatch.sources.transport.ssh.errors import printable
 
 
 class ExecSession:
     """No prompt, no pager, no state: the end of the channel is the end of the answer."""
 
-    def __init__(self, line: Line, dialect: Dialect, most_output: int = MAX_OUTPUT) -> None:
+    def __init__(self, line: DeviceConnection, dialect: Dialect, most_output: int = MAX_OUTPUT) -> None:
         self._line, self._most = line, most_output
         self._refused = re.compile(dialect.refused)
 

@@ -14,9 +14,9 @@ from soakwatch.sources.platforms.parsed import SESSION_UP, Notable, Parsed, with
 from soakwatch.sources.platforms.platform import Command, Platform
 from soakwatch.sources.transport.network_cli.about import cli_fingerprint, device_of
 from soakwatch.sources.transport.network_cli.processes import WatchedProcesses
-from soakwatch.sources.transport.network_cli.restarts import SECOND, Seen, crash_of, life
+from soakwatch.sources.transport.network_cli.restarts import SECOND, UptimeReading, crash_of, life
 from soakwatch.sources.transport.network_cli.session import HungError, RefusedError, Session
-from soakwatch.sources.transport.ssh.abc import Line
+from soakwatch.sources.transport.ssh.abc import DeviceConnection
 from soakwatch.sources.transport.ssh.errors import printable
 from soakwatch_model.event import Event
 from soakwatch_model.sample import NOTHING, Answer, Fault, Sample
@@ -36,7 +36,7 @@ _CRASHES = frozenset({"device.crash", "core.dump", "process.crash", "kernel.pani
 
 
 @dataclass(slots=True)
-class Turn:
+class CommandTurn:
     """One command: when it is due again, how long it takes, which of its texts the device knows."""
 
     command: Command
@@ -66,13 +66,18 @@ class CliPoller:
     the longest due first, as many as its time allows; the others come first at the next poll."""
 
     def __init__(
-        self, platform: Platform, session: Session, commands: Sequence[Command], line: Line, site: SourceContext
+        self,
+        platform: Platform,
+        session: Session,
+        commands: Sequence[Command],
+        line: DeviceConnection,
+        site: SourceContext,
     ):
         self._platform, self._session, self._line, self._site = platform, session, line, site
-        self._turns = [Turn(command) for command in commands if site.processes or not _only_processes(command)]
+        self._turns = [CommandTurn(command) for command in commands if site.processes or not _only_processes(command)]
         self._processes = WatchedProcesses(site.processes)
         self._facts: dict[str, str] = {}
-        self._seen: Seen | None = None
+        self._seen: UptimeReading | None = None
         self._clock = ""  # the command that tells the uptime
         self._paces: dict[str, float] = {}  # seconds between two readings of a metric
         self._owners: dict[tuple[str, str], str] = {}  # of a series, where several commands tell the same
@@ -184,7 +189,7 @@ class CliPoller:
             result.events[index] = Event(event.kind, "", event.object, event.begin_ns, event.end_ns, reported)
             result.events += crash_of(reason, event.begin_ns)
 
-    async def _ask(self, turn: Turn, deadline: float, now_ns: int, result: _PollResult) -> bool:
+    async def _ask(self, turn: CommandTurn, deadline: float, now_ns: int, result: _PollResult) -> bool:
         """Asks one command; False if the session is gone."""
         loop = asyncio.get_running_loop()
         command, begun = turn.command, loop.time()
@@ -222,7 +227,7 @@ class CliPoller:
         self._take(command, parsed, text, time_ns, result)
         return True
 
-    async def _first_known(self, turn: Turn, deadline: float) -> str | None:
+    async def _first_known(self, turn: CommandTurn, deadline: float) -> str | None:
         for text in (turn.text,) if turn.text else turn.command.texts:
             try:
                 answer = await self._session.run(text, deadline, turn.command.stop)
@@ -233,7 +238,7 @@ class CliPoller:
                 return answer
         return None
 
-    def _put_off(self, turn: Turn, now_ns: int) -> None:
+    def _put_off(self, turn: CommandTurn, now_ns: int) -> None:
         """When a command that hung is asked again: once more at the next poll (the device may have gone down), then
         after longer and longer pauses, so that it does not hold up the others."""
         turn.hung += 1
@@ -276,7 +281,7 @@ class CliPoller:
     def _promised(self, command: Command) -> tuple[str, ...]:
         return tuple(name for name in command.metrics if self._site.processes or not name.startswith("process."))
 
-    def _brought(self, turn: Turn) -> tuple[tuple[str, str], ...]:
+    def _brought(self, turn: CommandTurn) -> tuple[tuple[str, str], ...]:
         """What is missing when a command is not answered, as metric and object: its own metrics, and the state of the
         sessions that it had listed, by protocol."""
         promised = tuple((metric, "") for metric in self._promised(turn.command))

@@ -19,21 +19,23 @@ _CRASH = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class UptimeReading:
     """An uptime, and when it was read."""
 
     time_ns: int
     up: Length
 
 
-def life(before: Seen | None, up: Length, time_ns: int, facts: Mapping[str, str]) -> tuple[Seen, Sample, list[Event]]:
+def life(
+    before: UptimeReading | None, up: Length, time_ns: int, facts: Mapping[str, str]
+) -> tuple[UptimeReading, Sample, list[Event]]:
     """The new state, the uptime's sample, and ``reboot`` (and ``device.crash``) if the device restarted since.
 
     Uptimes are cut down to their step (IOS shows minutes, an ASA after a day hours), so a restart is reported only
     where no rounding explains it: one within a step of the previous poll is not seen. Its start is computed from the
     uptime.
     """
-    now = Seen(time_ns, up)
+    now = UptimeReading(time_ns, up)
     sample = Sample("system.uptime", "", up.seconds, time_ns)
     if before is None:
         return now, sample, []

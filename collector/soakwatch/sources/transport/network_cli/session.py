@@ -18,7 +18,7 @@ from soakwatch.sources.abc import LoginRefusedError, SourceError
 from soakwatch.sources.platforms.platform import Dialect
 from soakwatch.sources.transport.network_cli.guard import refusal
 from soakwatch.sources.transport.network_cli.screen import last_line, shown
-from soakwatch.sources.transport.ssh.abc import Line
+from soakwatch.sources.transport.ssh.abc import DeviceConnection
 from soakwatch.sources.transport.ssh.errors import printable
 
 MAX_OUTPUT = 4 << 20
@@ -73,7 +73,9 @@ class Session(Protocol):
 class PromptSession:
     """An interactive channel with a wide terminal. ``enable`` is a reference to the secret that raises privileges."""
 
-    def __init__(self, line: Line, dialect: Dialect, enable: str | None = None, most_output: int = MAX_OUTPUT) -> None:
+    def __init__(
+        self, line: DeviceConnection, dialect: Dialect, enable: str | None = None, most_output: int = MAX_OUTPUT
+    ) -> None:
         self._line, self._dialect, self._enable, self._most = line, dialect, enable, most_output
         self._pagers = [(re.compile(pattern), key) for pattern, key in dialect.pagers]
         self._greetings = [(re.compile(pattern), key) for pattern, key in dialect.greetings]

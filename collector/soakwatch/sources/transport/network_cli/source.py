@@ -13,7 +13,7 @@ from soakwatch.sources.platforms.platform import Platform
 from soakwatch.sources.transport.network_cli.exec_session import ExecSession
 from soakwatch.sources.transport.network_cli.poller import CliPoller
 from soakwatch.sources.transport.network_cli.session import PromptSession, RefusedError, Session
-from soakwatch.sources.transport.ssh.abc import CliWish, Line
+from soakwatch.sources.transport.ssh.abc import CliWish, DeviceConnection
 from soakwatch.sources.transport.ssh.errors import printable
 
 UNKNOWN = "auto"
@@ -32,7 +32,7 @@ def recognised(server_version: str, banner: str, refusal: str) -> str | None:
     return registry.recognised(server_version, banner, refusal)
 
 
-async def start_cli(line: Line, wish: CliWish, site: SourceContext, stack: AsyncExitStack) -> CliPoller:
+async def start_cli(line: DeviceConnection, wish: CliWish, site: SourceContext, stack: AsyncExitStack) -> CliPoller:
     """See ``soakwatch.sources.transport.ssh.abc.CliSource``. The device is logged in to before this returns."""
     if wish.driver != UNKNOWN and wish.driver not in registry.names():
         raise PlanError(f"{site.target}: there is no driver {wish.driver!r}{hint(wish.driver, registry.names())}")
@@ -44,13 +44,13 @@ async def start_cli(line: Line, wish: CliWish, site: SourceContext, stack: Async
     return poller
 
 
-def _session(each: Platform, line: Line, wish: CliWish) -> Session:
+def _session(each: Platform, line: DeviceConnection, wish: CliWish) -> Session:
     if each.dialect.mode == "exec":
         return ExecSession(line, each.dialect)
     return PromptSession(line, each.dialect, wish.enable)
 
 
-async def _identified(line: Line, site: SourceContext) -> Platform:
+async def _identified(line: DeviceConnection, site: SourceContext) -> Platform:
     """Asks a device what it is. Raises SourceError with what it said if that is not known."""
     session = PromptSession(line, registry.ANY)
     deadline = asyncio.get_running_loop().time() + _ASKING_S

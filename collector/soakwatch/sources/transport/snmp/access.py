@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator
 
 from soakwatch.core.errors import PlanError
-from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
+from soakwatch.sources.transport.snmp.errors import FailureKind, SnmpPollError
 
 MIN_KEY_LENGTH = 8  # RFC 3414 section 11.2
 _MAX_LENGTH = 64  # characters of a word
@@ -127,7 +127,9 @@ async def resolve(access: Access, timeout_s: float) -> str:
         async with asyncio.timeout(timeout_s):
             addresses = await loop.getaddrinfo(access.address, access.port, type=socket.SOCK_DGRAM)
     except TimeoutError:
-        raise SnmpPollError(Kind.ADDRESS, access.where, detail="the name is not resolved in time") from None
+        raise SnmpPollError(FailureKind.ADDRESS, access.where, detail="the name is not resolved in time") from None
     except OSError as error:
-        raise SnmpPollError(Kind.ADDRESS, access.where, detail=error.strerror or "the name is not known") from None
+        raise SnmpPollError(
+            FailureKind.ADDRESS, access.where, detail=error.strerror or "the name is not known"
+        ) from None
     return str(addresses[0][4][0])

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Literal
 
 from soakwatch.sources.transport.snmp.access import Access, resolve
 from soakwatch.sources.transport.snmp.connection import Connection, Counters
-from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
+from soakwatch.sources.transport.snmp.errors import FailureKind, SnmpPollError
 from soakwatch.sources.transport.snmp.gufo_connection import discover, open_gufo
 
 if TYPE_CHECKING:
     from soakwatch.sources.transport.snmp.pysnmp_connection import PysnmpConnection
 
 STALE_S = 120.0  # the time window is 150 s (RFC 3414 section 2.2.3)
-_RESYNC = frozenset({Kind.TIME_WINDOW, Kind.ENGINE_ID, Kind.AUTH_KEY})
+_RESYNC = frozenset({FailureKind.TIME_WINDOW, FailureKind.ENGINE_ID, FailureKind.AUTH_KEY})
 _MAX_CHANGES = 8
 
 
@@ -103,9 +103,11 @@ class AgentLink:
 
     def failed(self, failure: SnmpPollError) -> None:
         """A request failed; the connections are opened anew where that may help."""
-        if failure.kind in {Kind.NO_ANSWER, Kind.REFUSED, Kind.ADDRESS}:
+        if failure.kind in {FailureKind.NO_ANSWER, FailureKind.REFUSED, FailureKind.ADDRESS}:
             self.streak += 1
-        if failure.kind in _RESYNC or (failure.kind is not Kind.NO_ANSWER and self.streak and self.streak % 2 == 0):
+        if failure.kind in _RESYNC or (
+            failure.kind is not FailureKind.NO_ANSWER and self.streak and self.streak % 2 == 0
+        ):
             self.drop()
 
     def drop(self) -> None:

@@ -6,8 +6,8 @@ bits and wrap after 497 days. snmpEngineBoots counts the starts of the SNMP engi
 a clock that jumps, not a reboot.
 
 What it gets wrong: where a device has no clock of its host, a restart of the agent alone looks like a reboot
-(``Change.sure`` is False); a device that stood still (a suspended machine) for longer than it had been up looks as if
-it had restarted.
+(``ClockChange.sure`` is False); a device that stood still (a suspended machine) for longer than it had been up looks as
+if it had restarted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Course(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ClockReading:
     """One clock: its ticks, what one of them is in seconds, and at how many bits it wraps."""
 
     ticks: int
@@ -55,15 +55,15 @@ class ClockReadings:
     """All clocks at one time; None is what the device does not have."""
 
     time_ns: int
-    host: Reading | None = None
-    agent: Reading | None = None
+    host: ClockReading | None = None
+    agent: ClockReading | None = None
     boots: int | None = None
     engine_s: int | None = None
     engine_id: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ClockChange:
     """What happened between two polls.
 
     ``kind`` is ``reboot``, ``snmp.agent.restart`` or empty; ``evidence`` says by which clocks; ``sure`` is False where
@@ -84,12 +84,14 @@ class Change:
         return bool(self.kind or self.engine_changed or self.rolled_back)
 
 
-def course(before: Reading | None, after: Reading | None, elapsed_s: float) -> Course:
+def course(before: ClockReading | None, after: ClockReading | None, elapsed_s: float) -> Course:
     """How one clock went.
 
-    >>> course(Reading(500_000), Reading(501_000), 10.0), course(Reading(500_000), Reading(300), 10.0)
-    (<Course.RAN_ON: 'ran on'>, <Course.RESTARTED: 'restarted'>)
-    >>> course(Reading(2**32 - 500), Reading(500), 10.0)
+    >>> course(ClockReading(500_000), ClockReading(501_000), 10.0)
+    <Course.RAN_ON: 'ran on'>
+    >>> course(ClockReading(500_000), ClockReading(300), 10.0)
+    <Course.RESTARTED: 'restarted'>
+    >>> course(ClockReading(2**32 - 500), ClockReading(500), 10.0)
     <Course.WRAPPED: 'wrapped'>
     """
     if before is None or after is None:
@@ -102,7 +104,7 @@ def course(before: Reading | None, after: Reading | None, elapsed_s: float) -> C
     return Course.RESTARTED if after.seconds < shortest_s else Course.RAN_ON
 
 
-def compare(before: ClockReadings, after: ClockReadings) -> Change:
+def compare(before: ClockReadings, after: ClockReadings) -> ClockChange:
     """What happened between two polls."""
     elapsed_s = (after.time_ns - before.time_ns) * 1e-9
     host = course(before.host, after.host, elapsed_s)
@@ -114,7 +116,7 @@ def compare(before: ClockReadings, after: ClockReadings) -> Change:
     kind, evidence, sure = _kind(host, agent, engine, starts or 0)
     if kind:
         evidence = "; ".join([evidence, *_details(before, after, starts)])
-    return Change(kind, evidence, sure, host, agent, engine_changed, rolled_back)
+    return ClockChange(kind, evidence, sure, host, agent, engine_changed, rolled_back)
 
 
 def _kind(host: Course, agent: Course, engine: Course, starts: int) -> tuple[str, str, bool]:
@@ -151,9 +153,9 @@ def wraps_at_first(readings: ClockReadings) -> tuple[int, int]:
 
     snmpEngineTime counts seconds and does not wrap for 68 years; the host cannot be younger than its agent.
 
-    >>> wraps_at_first(ClockReadings(0, Reading(100), Reading(200), 1, 42949675))
+    >>> wraps_at_first(ClockReadings(0, ClockReading(100), ClockReading(200), 1, 42949675))
     (1, 1)
-    >>> wraps_at_first(ClockReadings(0, Reading(100_000), Reading(90_000), 1, 900))
+    >>> wraps_at_first(ClockReadings(0, ClockReading(100_000), ClockReading(90_000), 1, 900))
     (0, 0)
     """
     of_agent = 0
@@ -169,5 +171,5 @@ def wraps_at_first(readings: ClockReadings) -> tuple[int, int]:
     return of_host, of_agent
 
 
-def _seconds(value: int | None) -> Reading | None:
-    return None if value is None else Reading(value, 1.0, 31)
+def _seconds(value: int | None) -> ClockReading | None:
+    return None if value is None else ClockReading(value, 1.0, 31)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.connection import SYS_UPTIME, Counters
-from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError
+from soakwatch.sources.transport.snmp.errors import FailureKind, SnmpPollError
 from soakwatch.sources.transport.snmp.gufo_connection import discover, open_gufo
 
 _AGAIN_S = 60.0
@@ -49,8 +49,10 @@ class Diagnosis:
         if not self._task.done():
             return failure
         cause = self._task.result()
-        if cause.kind is Kind.PRIV_KEY and well and self._count < 2:
-            return SnmpPollError(Kind.FLAKY, cause.where)  # the key was right until now: a lost datagram is likelier
+        if cause.kind is FailureKind.PRIV_KEY and well and self._count < 2:
+            return SnmpPollError(
+                FailureKind.FLAKY, cause.where
+            )  # the key was right until now: a lost datagram is likelier
         return cause
 
     async def cause(self) -> SnmpPollError | None:
@@ -80,9 +82,9 @@ async def diagnose(access: Access, limit_s: float) -> SnmpPollError:
     if (failure := await _discovered(access)) is not None:
         return failure
     said = await _asked(replace(access, priv=""), limit_s)
-    answered = said.status or said.kind in {Kind.LATE, Kind.FLAKY}
+    answered = said.status or said.kind in {FailureKind.LATE, FailureKind.FLAKY}
     # An agent that answers the user without privacy, but not with it, does not know the privacy key.
-    return SnmpPollError(Kind.PRIV_KEY, access.where) if access.priv and answered else said
+    return SnmpPollError(FailureKind.PRIV_KEY, access.where) if access.priv and answered else said
 
 
 async def _diagnose_community(access: Access, limit_s: float) -> SnmpPollError:
@@ -94,9 +96,9 @@ async def _diagnose_community(access: Access, limit_s: float) -> SnmpPollError:
         await asyncio.wait((asked, seen), return_when=asyncio.FIRST_COMPLETED)
         if not asked.done() and seen.result() is None:
             await asyncio.wait((asked,), timeout=_AFTER_DISCOVERY_S + 2 * (time.monotonic() - began))
-        if (asked.done() or seen.result() is not None) and (await asked).kind is not Kind.NO_ANSWER:
+        if (asked.done() or seen.result() is not None) and (await asked).kind is not FailureKind.NO_ANSWER:
             return asked.result()
-        return await seen or SnmpPollError(Kind.COMMUNITY, access.where)
+        return await seen or SnmpPollError(FailureKind.COMMUNITY, access.where)
     finally:
         for task in (asked, seen):
             task.cancel()
@@ -116,8 +118,8 @@ async def _asked(access: Access, limit_s: float) -> SnmpPollError:
         return failure
     took_s = time.monotonic() - began
     if took_s > limit_s:
-        return SnmpPollError(Kind.LATE, access.where, detail=f"{took_s:.2g} s")
-    return SnmpPollError(Kind.FLAKY, access.where)
+        return SnmpPollError(FailureKind.LATE, access.where, detail=f"{took_s:.2g} s")
+    return SnmpPollError(FailureKind.FLAKY, access.where)
 
 
 async def _discovered(access: Access) -> SnmpPollError | None:
@@ -125,5 +127,5 @@ async def _discovered(access: Access) -> SnmpPollError | None:
     try:
         await discover(access, _TIME_S)
     except SnmpPollError as failure:
-        return SnmpPollError(Kind.SILENT, access.where) if failure.kind is Kind.NO_ANSWER else failure
+        return SnmpPollError(FailureKind.SILENT, access.where) if failure.kind is FailureKind.NO_ANSWER else failure
     return None

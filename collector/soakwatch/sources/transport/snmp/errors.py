@@ -7,7 +7,7 @@ from enum import Enum
 from soakwatch.sources.abc import SourceError
 
 
-class Kind(Enum):
+class FailureKind(Enum):
     """What went wrong; the text is the sentence after the address."""
 
     NO_ANSWER = "no answer within {seconds:.3g} s: it is down, filtered, or does not accept these credentials"
@@ -77,12 +77,12 @@ TOO_BIG, NO_SUCH_NAME, NO_ACCESS, AUTHORIZATION = 1, 2, 6, 16
 
 _USM = "1.3.6.1.6.3.15.1.1."
 REPORTS = {
-    _USM + "1.0": Kind.LEVEL,  # usmStatsUnsupportedSecLevels
-    _USM + "2.0": Kind.TIME_WINDOW,
-    _USM + "3.0": Kind.USER,
-    _USM + "4.0": Kind.ENGINE_ID,
-    _USM + "5.0": Kind.AUTH_KEY,  # usmStatsWrongDigests
-    _USM + "6.0": Kind.PRIV_KEY,  # usmStatsDecryptionErrors
+    _USM + "1.0": FailureKind.LEVEL,  # usmStatsUnsupportedSecLevels
+    _USM + "2.0": FailureKind.TIME_WINDOW,
+    _USM + "3.0": FailureKind.USER,
+    _USM + "4.0": FailureKind.ENGINE_ID,
+    _USM + "5.0": FailureKind.AUTH_KEY,  # usmStatsWrongDigests
+    _USM + "6.0": FailureKind.PRIV_KEY,  # usmStatsDecryptionErrors
 }
 """What a Report of RFC 3414 means."""
 
@@ -91,7 +91,7 @@ class SnmpPollError(SourceError):
     """One failure; ``status`` and ``index`` are those of the PDU for STATUS and DENIED."""
 
     def __init__(
-        self, kind: Kind, where: str, *, detail: str = "", seconds: float = 0.0, status: int = 0, index: int = 0
+        self, kind: FailureKind, where: str, *, detail: str = "", seconds: float = 0.0, status: int = 0, index: int = 0
     ) -> None:
         super().__init__(f"{where}: {kind.value.format(detail=detail, seconds=seconds)}")
         self.kind, self.where, self.status, self.index = kind, where, status, index
@@ -99,7 +99,7 @@ class SnmpPollError(SourceError):
 
 def refused(where: str, status: int, index: int) -> SnmpPollError:
     """The failure of an error-status."""
-    kind = Kind.DENIED if status in {NO_ACCESS, AUTHORIZATION} else Kind.STATUS
+    kind = FailureKind.DENIED if status in {NO_ACCESS, AUTHORIZATION} else FailureKind.STATUS
     return SnmpPollError(kind, where, detail=status_name(status), status=status, index=index)
 
 

@@ -23,7 +23,7 @@ from soakwatch.sources.transport.snmp import ber
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.connection import Counters, Row, Value, Walk
 from soakwatch.sources.transport.snmp.datagram import PLAIN, inspect
-from soakwatch.sources.transport.snmp.errors import REPORTS, Kind, SnmpPollError, refused
+from soakwatch.sources.transport.snmp.errors import REPORTS, FailureKind, SnmpPollError, refused
 
 _AUTH: dict[str, type[snmp.BaseAuthKey]] = {
     "MD5": snmp.Md5Key,
@@ -41,7 +41,7 @@ _PRIV: dict[str, type[snmp.BasePrivKey]] = {
 }
 _SEEN = 4096  # bytes of a datagram that are looked at; where one is longer, more from then on
 _TAKES = 4080  # bytes of an answer that the library has room for (in v3 it tells agents 2048)
-_LEARNING = frozenset({Kind.ENGINE_ID, Kind.TIME_WINDOW})  # reports that a refresh asks for
+_LEARNING = frozenset({FailureKind.ENGINE_ID, FailureKind.TIME_WINDOW})  # reports that a refresh asks for
 
 _REMEMBERED = 16  # answers, of which a copy may come
 _BUSY_S = 0.01  # later than this a timer is late because this process had no time
@@ -124,7 +124,7 @@ class GufoConnection:
         """Closes the socket."""
         self._loop.remove_reader(self._peek.fileno())
         self._peek.close()
-        self._fail(SnmpPollError(Kind.ADDRESS, self.where, detail="the session was closed"))
+        self._fail(SnmpPollError(FailureKind.ADDRESS, self.where, detail="the session was closed"))
 
     async def _ask(self, send: Callable[[], None], receive: Callable[[], _T], timeout_s: float) -> _T:
         """One request and its answer. Raises SnmpPollError."""
@@ -134,13 +134,13 @@ class GufoConnection:
         try:
             send()
         except BlockingIOError:
-            raise SnmpPollError(Kind.ADDRESS, self.where, detail="the socket's buffer is full") from None
+            raise SnmpPollError(FailureKind.ADDRESS, self.where, detail="the socket's buffer is full") from None
         except (ConnectionRefusedError, TimeoutError):  # the library has no other word for a refusal from before
-            raise SnmpPollError(Kind.REFUSED, self.where) from None
+            raise SnmpPollError(FailureKind.REFUSED, self.where) from None
         except OSError as error:
             raise self._broken(error) from None
         except snmp.SnmpError:  # it has no more room for a request than for an answer
-            raise SnmpPollError(Kind.TOO_LARGE, self.where, detail=f"more than {_TAKES:,}") from None
+            raise SnmpPollError(FailureKind.TOO_LARGE, self.where, detail=f"more than {_TAKES:,}") from None
         self._waiting = waiting = _Waiting(receive, answer)
         waiting.timer = self._loop.call_later(timeout_s, self._give_up, waiting, timeout_s)
         try:
@@ -161,7 +161,9 @@ class GufoConnection:
             return
         self._counters.unanswered += 1
         bad = self._bad
-        failed = SnmpPollError(Kind.MALFORMED if bad else Kind.NO_ANSWER, self.where, detail=bad, seconds=timeout_s)
+        failed = SnmpPollError(
+            FailureKind.MALFORMED if bad else FailureKind.NO_ANSWER, self.where, detail=bad, seconds=timeout_s
+        )
         answer.set_exception(failed)
 
     def _readable(self) -> None:
@@ -175,7 +177,7 @@ class GufoConnection:
             except BlockingIOError:
                 return
             except ConnectionRefusedError:
-                self._fail(SnmpPollError(Kind.REFUSED, self.where))
+                self._fail(SnmpPollError(FailureKind.REFUSED, self.where))
                 return
             except OSError as error:
                 self._fail(self._broken(error))
@@ -206,7 +208,7 @@ class GufoConnection:
             if self._learning and (kind is None or kind in _LEARNING):
                 return True
             detail = "" if kind else f"the report {seen.report}"
-            self._fail(SnmpPollError(kind or Kind.STATUS, self.where, detail=detail))
+            self._fail(SnmpPollError(kind or FailureKind.STATUS, self.where, detail=detail))
             return False
         self._fail(refused(self.where, seen.status, seen.index))
         return False
@@ -219,12 +221,14 @@ class GufoConnection:
             self._unasked(size)
             return False  # the answer to an older request
         except snmp.SnmpAuthError:
-            self._fail(SnmpPollError(Kind.TIME_WINDOW, self.where))
+            self._fail(SnmpPollError(FailureKind.TIME_WINDOW, self.where))
         except (snmp.SnmpError, TimeoutError, ValueError, RuntimeError) as error:
             if size <= _TAKES:
                 self._malformed(str(error) or type(error).__name__)
                 return False
-            self._fail(SnmpPollError(Kind.TOO_LARGE, self.where, detail=f"{size:,}"))  # it read but the beginning
+            self._fail(
+                SnmpPollError(FailureKind.TOO_LARGE, self.where, detail=f"{size:,}")
+            )  # it read but the beginning
         except BaseException as panic:
             if type(panic).__name__ != "PanicException":  # a panic of the library is no Exception
                 raise
@@ -255,7 +259,7 @@ class GufoConnection:
             self._peek.recv(1)
 
     def _broken(self, error: OSError) -> SnmpPollError:
-        return SnmpPollError(Kind.ADDRESS, self.where, detail=error.strerror or type(error).__name__)
+        return SnmpPollError(FailureKind.ADDRESS, self.where, detail=error.strerror or type(error).__name__)
 
 
 async def open_gufo(access: Access, timeout_s: float, counters: Counters) -> GufoConnection:
@@ -263,7 +267,7 @@ async def open_gufo(access: Access, timeout_s: float, counters: Counters) -> Guf
     try:
         sock = _socket(access)
     except OSError as error:
-        raise SnmpPollError(Kind.ADDRESS, access.where, detail=str(error)) from None
+        raise SnmpPollError(FailureKind.ADDRESS, access.where, detail=str(error)) from None
     connection = GufoConnection(access, sock, counters)
     try:
         await connection.refresh(timeout_s)

@@ -11,7 +11,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from soakwatch.sources.transport.snmp.connection import Value
-from soakwatch.sources.transport.snmp.errors import NO_SUCH_NAME, TOO_BIG, Kind, SnmpPollError, status_name
+from soakwatch.sources.transport.snmp.errors import NO_SUCH_NAME, TOO_BIG, FailureKind, SnmpPollError, status_name
 
 RETRY_S = 600.0
 _MAX_REPETITIONS = 50
@@ -99,7 +99,7 @@ class Limits:
 
     def failed(self, batch: Batch, failure: SnmpPollError, now_s: float, *, alive: bool) -> tuple[Limits, list[Batch]]:
         """A request failed: what to ask next. ``alive``: the agent has answered before, and there is time."""
-        if failure.status == TOO_BIG or failure.kind is Kind.TOO_LARGE:
+        if failure.status == TOO_BIG or failure.kind is FailureKind.TOO_LARGE:
             if len(batch) == 1:
                 return self._lone(batch[0], "its value is too large for an answer", there=not failure.status)
             return replace(self, objects=self.objects.less(len(batch), now_s)), halves(batch)
@@ -112,11 +112,11 @@ class Limits:
             return limits.with_refusals({culprit: status_name(failure.status)}), rest
         if not alive:
             raise failure
-        if failure.kind is Kind.NO_ANSWER and len(batch) > _SMALL:
+        if failure.kind is FailureKind.NO_ANSWER and len(batch) > _SMALL:
             return replace(self, objects=self.objects.less(len(batch), now_s, least=_SMALL)), halves(batch)
-        if failure.kind is Kind.NO_ANSWER and batch[0] in self.beyond:
+        if failure.kind is FailureKind.NO_ANSWER and batch[0] in self.beyond:
             return self.with_refusals({batch[0]: "its answer is so large that it is lost on the way"}), []
-        if failure.kind is Kind.MALFORMED:  # one value that cannot be read spoils the whole answer
+        if failure.kind is FailureKind.MALFORMED:  # one value that cannot be read spoils the whole answer
             refused = {batch[0]: "its value cannot be read"} if len(batch) == 1 else {}
             return self.with_refusals(refused), halves(batch)
         raise failure
@@ -151,13 +151,13 @@ class Limits:
 
     def lighter(self, oid: str, asked: int, failure: SnmpPollError, now_s: float, *, alive: bool) -> Limits:
         """A walk failed that asked for so many rows at once: the next attempt asks for less."""
-        if failure.status == TOO_BIG or failure.kind is Kind.TOO_LARGE:
+        if failure.status == TOO_BIG or failure.kind is FailureKind.TOO_LARGE:
             if asked > 1:
                 room = oid in self.columns or len(self.columns) < _MAX_COLUMNS
                 return replace(self, columns={**self.columns, oid: max(1, asked // 2)}) if room else self
             if switched := self.switched(oid):
                 return switched
-        elif failure.kind is Kind.NO_ANSWER and alive and asked > 1:
+        elif failure.kind is FailureKind.NO_ANSWER and alive and asked > 1:
             return replace(self, repetitions=self.repetitions.less(asked, now_s))
         raise failure
 
@@ -197,7 +197,7 @@ def without(batch: Batch, failure: SnmpPollError) -> tuple[list[Batch], str | No
         culprit = batch[failure.index - 1]
         rest = tuple(oid for oid in batch if oid != culprit)
         return [rest] if rest else [], None if failure.status == NO_SUCH_NAME else culprit
-    if failure.kind is Kind.DENIED:
+    if failure.kind is FailureKind.DENIED:
         raise failure
     return halves(batch), batch[0] if len(batch) == 1 and failure.status != NO_SUCH_NAME else None
 

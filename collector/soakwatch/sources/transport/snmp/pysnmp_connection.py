@@ -14,17 +14,17 @@ from pysnmp.proto.error import ProtocolError
 from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.connection import Counters, Row, Value, Walk
 from soakwatch.sources.transport.snmp.engines import AUTH, PRIV, engines, key_of
-from soakwatch.sources.transport.snmp.errors import Kind, SnmpPollError, refused
+from soakwatch.sources.transport.snmp.errors import FailureKind, SnmpPollError, refused
 
-_INDICATIONS: tuple[tuple[type[errind.ErrorIndication], Kind], ...] = (
-    (errind.UnknownUserName, Kind.USER),
-    (errind.UnknownSecurityName, Kind.USER),
-    (errind.WrongDigest, Kind.AUTH_KEY),
-    (errind.AuthenticationFailure, Kind.AUTH_KEY),
-    (errind.DecryptionError, Kind.PRIV_KEY),
-    (errind.UnsupportedSecurityLevel, Kind.LEVEL),
-    (errind.NotInTimeWindow, Kind.TIME_WINDOW),
-    (errind.UnknownEngineID, Kind.ENGINE_ID),
+_INDICATIONS: tuple[tuple[type[errind.ErrorIndication], FailureKind], ...] = (
+    (errind.UnknownUserName, FailureKind.USER),
+    (errind.UnknownSecurityName, FailureKind.USER),
+    (errind.WrongDigest, FailureKind.AUTH_KEY),
+    (errind.AuthenticationFailure, FailureKind.AUTH_KEY),
+    (errind.DecryptionError, FailureKind.PRIV_KEY),
+    (errind.UnsupportedSecurityLevel, FailureKind.LEVEL),
+    (errind.NotInTimeWindow, FailureKind.TIME_WINDOW),
+    (errind.UnknownEngineID, FailureKind.ENGINE_ID),
 )
 _BUSY_S = 0.01  # as in gufo_connection
 _MISSING = (rfc1905.NoSuchObject, rfc1905.NoSuchInstance, rfc1905.EndOfMibView)
@@ -98,9 +98,9 @@ class PysnmpConnection:
             failure, status, index, rows = await _within(timeout_s, command())
         except TimeoutError:
             self._counters.unanswered += 1
-            raise SnmpPollError(Kind.NO_ANSWER, self.where, seconds=timeout_s) from None
+            raise SnmpPollError(FailureKind.NO_ANSWER, self.where, seconds=timeout_s) from None
         except (PySnmpError, ProtocolError) as error:
-            raise SnmpPollError(Kind.MALFORMED, self.where, detail=type(error).__name__) from None
+            raise SnmpPollError(FailureKind.MALFORMED, self.where, detail=type(error).__name__) from None
         if failure is not None and failure:
             raise self._failure_of(failure, timeout_s)
         if int(status):
@@ -110,10 +110,10 @@ class PysnmpConnection:
     def _failure_of(self, failure: errind.ErrorIndication, timeout_s: float) -> SnmpPollError:
         if isinstance(failure, errind.RequestTimedOut):
             self._counters.unanswered += 1
-            return SnmpPollError(Kind.NO_ANSWER, self.where, seconds=timeout_s)
+            return SnmpPollError(FailureKind.NO_ANSWER, self.where, seconds=timeout_s)
         for kind in (kind for cls, kind in _INDICATIONS if isinstance(failure, cls)):
             return SnmpPollError(kind, self.where)
-        return SnmpPollError(Kind.MALFORMED, self.where, detail=str(failure)[:80])
+        return SnmpPollError(FailureKind.MALFORMED, self.where, detail=str(failure)[:80])
 
 
 async def _within(timeout_s: float, command: Awaitable[_Answer]) -> _Answer:
@@ -144,7 +144,7 @@ async def open_pysnmp(
     try:
         target = await kind.create((access.address, access.port), timeout=timeout_s, retries=0)
     except PySnmpError:
-        raise SnmpPollError(Kind.ADDRESS, access.where, detail="no numeric address") from None
+        raise SnmpPollError(FailureKind.ADDRESS, access.where, detail="no numeric address") from None
     return PysnmpConnection(access, target, key_of(access, engine_id if changed else None), counters, engine_id)
 
 

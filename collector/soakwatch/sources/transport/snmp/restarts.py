@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from soakwatch.sources.profiles.model import Clocks, Ticker
 from soakwatch.sources.transport.snmp.clocks import (
-    Change,
+    ClockChange,
+    ClockReading,
     ClockReadings,
     Course,
-    Reading,
     began_ns,
     compare,
     wraps_at_first,
@@ -52,7 +52,7 @@ class Life:
     host_wraps: int = 0
     agent_wraps: int = 0
 
-    def take(self, readings: ClockReadings, oids: tuple[str, ...] = ()) -> tuple[Change | None, tuple[Event, ...]]:
+    def take(self, readings: ClockReadings, oids: tuple[str, ...] = ()) -> tuple[ClockChange | None, tuple[Event, ...]]:
         """Takes the readings of a poll, which these objects gave; returns what changed since the previous one, and its
         events. What is not there is not asked for again, until the device began anew: v1 answers it with an error."""
         before, self.last = self.last, readings
@@ -98,7 +98,7 @@ def engine_event(before: bytes, after: bytes, begin_ns: int, end_ns: int) -> Eve
     return Event("snmp.engine.changed", "", "", begin_ns, end_ns, detail)
 
 
-def _events(before: ClockReadings, after: ClockReadings, change: Change) -> tuple[Event, ...]:
+def _events(before: ClockReadings, after: ClockReadings, change: ClockChange) -> tuple[Event, ...]:
     events = []
     if change.kind:
         clock = after.host if change.kind == "reboot" and after.host is not None else after.agent
@@ -123,15 +123,15 @@ def _wraps(number: int, went: Course) -> int:
     return number + (went is Course.WRAPPED)
 
 
-def _unwrapped(clock: Reading | None, wraps: int) -> float | None:
+def _unwrapped(clock: ClockReading | None, wraps: int) -> float | None:
     return None if clock is None else round(clock.seconds + wraps * clock.period_s, 3)
 
 
-def _clock(tickers: Sequence[Ticker], values: Mapping[str, Value]) -> Reading | None:
+def _clock(tickers: Sequence[Ticker], values: Mapping[str, Value]) -> ClockReading | None:
     for ticker in tickers:
         number = _whole(values.get(ticker.oid))
         if number is not None:
-            return Reading(number, ticker.unit_s, ticker.bits)
+            return ClockReading(number, ticker.unit_s, ticker.bits)
     return None
 
 

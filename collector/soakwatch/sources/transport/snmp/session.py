@@ -17,7 +17,7 @@ from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.agent_link import AgentLink, SessionOptions
 from soakwatch.sources.transport.snmp.connection import Connection, Counters, Value, Walk, get
 from soakwatch.sources.transport.snmp.diagnosis import Diagnosis
-from soakwatch.sources.transport.snmp.errors import NO_SUCH_NAME, Kind, SnmpPollError, status_name
+from soakwatch.sources.transport.snmp.errors import NO_SUCH_NAME, FailureKind, SnmpPollError, status_name
 from soakwatch.sources.transport.snmp.limits import Limits, limits_at_first
 from soakwatch.sources.transport.snmp.round_trips import RoundTrips
 
@@ -30,11 +30,11 @@ _ENOUGH_S = 0.005
 _SHOWN = 100  # characters of an object identifier
 _ROUNDS = 3  # of a request and its repeats, where others are answered meanwhile
 
-_AGAIN = frozenset({Kind.NO_ANSWER, Kind.TIME_WINDOW, Kind.ENGINE_ID, Kind.MALFORMED})
+_AGAIN = frozenset({FailureKind.NO_ANSWER, FailureKind.TIME_WINDOW, FailureKind.ENGINE_ID, FailureKind.MALFORMED})
 _OF_ONE_TABLE = {
-    Kind.LOOP: "its table never ends",
-    Kind.MALFORMED: "its table holds values that cannot be read",
-    Kind.TOO_LARGE: "its table holds a value that is too large",
+    FailureKind.LOOP: "its table never ends",
+    FailureKind.MALFORMED: "its table holds values that cannot be read",
+    FailureKind.TOO_LARGE: "its table holds a value that is too large",
 }
 _T = TypeVar("_T")
 
@@ -105,7 +105,7 @@ class Session:
     def refuse(self, column: str, failure: SnmpPollError) -> bool:
         """Refuses a column if its walk failed for a reason of its own; False if other requests would fail as well."""
         why = status_name(failure.status) if failure.status else _OF_ONE_TABLE.get(failure.kind)
-        if why is None or failure.kind is Kind.DENIED:
+        if why is None or failure.kind is FailureKind.DENIED:
             return False
         self._limits = self._limits.with_refusals({column: why})
         return True
@@ -117,7 +117,7 @@ class Session:
 
     async def explain(self, failure: SnmpPollError, deadline: float) -> SnmpPollError:
         """The cause of a failure, else the failure: the agent is asked for it once per streak, beside the polls."""
-        if failure.kind is Kind.NO_ANSWER and self.lossy:
+        if failure.kind is FailureKind.NO_ANSWER and self.lossy:
             return self.lost()
         if failure.kind not in _AGAIN:
             return failure
@@ -133,7 +133,7 @@ class Session:
         """The failure of a request that was lost on a path that loses requests, with their share in tens of percent:
         one sentence for all polls that fail alike."""
         share = max(1, round(10 * self.trips.losses(self.clock()).share))
-        return SnmpPollError(Kind.LOST, self.access.where, detail=f"{10 * share} %")
+        return SnmpPollError(FailureKind.LOST, self.access.where, detail=f"{10 * share} %")
 
     @property
     def lossy(self) -> bool:
@@ -155,7 +155,7 @@ class Session:
         On a path that loses requests, this is done up to ``_ROUNDS`` times: a loss then costs one request, not the
         whole walk that it belongs to.
         """
-        failure = SnmpPollError(Kind.TOO_SLOW, self.access.where)
+        failure = SnmpPollError(FailureKind.TOO_SLOW, self.access.where)
         for _ in range(_ROUNDS):
             waits = list(self.trips.waits(self.options.share_s, self.options.retries))
             for number, wait_s in enumerate(waits):
@@ -169,9 +169,9 @@ class Session:
                         failure = error
                         if error.kind not in _AGAIN:
                             raise
-            if failure.kind is not Kind.NO_ANSWER or not self.trips.lossy(self.clock(), least=1):
+            if failure.kind is not FailureKind.NO_ANSWER or not self.trips.lossy(self.clock(), least=1):
                 break
-        if failure.kind is Kind.NO_ANSWER and self.link.streak > 1 and not self.lossy:
+        if failure.kind is FailureKind.NO_ANSWER and self.link.streak > 1 and not self.lossy:
             self.link.drop()
         raise failure
 
@@ -183,7 +183,7 @@ class Session:
             began = self.clock()
             result = await use(connection, share_s)
         except SnmpPollError as error:
-            if error.kind is Kind.NO_ANSWER:
+            if error.kind is FailureKind.NO_ANSWER:
                 self.trips.lost(self.clock())
             elif error.status:
                 self.trips.answered(self.clock(), self.clock() - began)
@@ -217,10 +217,10 @@ class Session:
                 continue
             if (twice := walk.take(more)) is not None:
                 raise SnmpPollError(
-                    Kind.LOOP, self.access.where, detail=twice if len(twice) < _SHOWN else f"{twice[:_SHOWN]}..."
+                    FailureKind.LOOP, self.access.where, detail=twice if len(twice) < _SHOWN else f"{twice[:_SHOWN]}..."
                 )
             if len(walk.rows) > most:
-                raise SnmpPollError(Kind.TOO_MANY, self.access.where, detail=f"{most:,}")
+                raise SnmpPollError(FailureKind.TOO_MANY, self.access.where, detail=f"{most:,}")
             now = self.clock()
             if len(more) >= self._limits.repetitions.now and now - began < _FAST_S:
                 self._limits = self._limits.quick(now)
@@ -248,7 +248,7 @@ class Session:
                 failure = None
                 if any(value is not None and name.startswith(oid + ".") for name, value in rows):
                     if (switched := self._limits.switched(oid)) is None:
-                        raise SnmpPollError(Kind.TOO_LARGE, self.access.where, detail="more than 2,048")
+                        raise SnmpPollError(FailureKind.TOO_LARGE, self.access.where, detail="more than 2,048")
                     self._limits = switched
                     return False
             if len(self._endings) < _MAX_ENDINGS:
@@ -294,5 +294,5 @@ class SessionAsker:
             self.session.allow(column)
             values |= rows
             if len(values) > MAX_VALUES:
-                raise SnmpPollError(Kind.TOO_MANY, self.session.access.where, detail=f"{MAX_VALUES:,}")
+                raise SnmpPollError(FailureKind.TOO_MANY, self.session.access.where, detail=f"{MAX_VALUES:,}")
         return values

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from soakwatch.sources.abc import Poller, SourceContext, SourceError
 
 
-class Line(Protocol):
+class DeviceConnection(Protocol):
     """One verified SSH connection to a device, opened when it is needed and again when it was lost.
 
-    ``soakwatch.sources.transport.ssh.connection.SshLine`` is it; a test may hand over its own.
+    ``soakwatch.sources.transport.ssh.connection.SshConnection`` is it; a test may hand over its own.
     """
 
     @property
@@ -83,7 +83,9 @@ class CliSource(Protocol):
         """
         ...
 
-    async def start_cli(self, line: Line, wish: CliWish, site: SourceContext, stack: AsyncExitStack) -> Poller:
+    async def start_cli(
+        self, line: DeviceConnection, wish: CliWish, site: SourceContext, stack: AsyncExitStack
+    ) -> Poller:
         """A poller of the device's CLI (Telling as well). What is opened is entered into ``stack``; the line is not
         the CLI's to close. Raises SourceError, and PlanError for a wish that cannot be."""
         ...

@@ -43,9 +43,9 @@ class _Client(asyncssh.SSHClient):
         self.banner = (self.banner + msg)[:_BANNER]
 
 
-class SshLine:
-    """See ``soakwatch.sources.transport.ssh.abc.Line``. Entered into an exit stack; whoever leaves it closes
-    everything.
+class SshConnection:
+    """See ``soakwatch.sources.transport.ssh.abc.DeviceConnection``. Entered into an exit stack; whoever leaves it
+    closes everything.
 
     ``folder`` is the run's: keys trusted on first use are kept there. ``device_timeout_s`` bounds a command.
     """
@@ -201,9 +201,11 @@ async def _farewell(connection: asyncssh.SSHClientConnection) -> None:
         connection.abort()
 
 
-async def open_line(access: Access, folder: Path, stack: AsyncExitStack, device_timeout_s: float = 10.0) -> SshLine:
+async def open_line(
+    access: Access, folder: Path, stack: AsyncExitStack, device_timeout_s: float = 10.0
+) -> SshConnection:
     """A line that is connected, entered into ``stack``. Raises SourceError and PlanError."""
-    line = await stack.enter_async_context(SshLine(access, folder, device_timeout_s))
+    line = await stack.enter_async_context(SshConnection(access, folder, device_timeout_s))
     await line.connection()
     return line
 

@@ -15,7 +15,7 @@ from typing import cast
 import asyncssh
 
 from soakwatch.sources.abc import SourceError
-from soakwatch.sources.transport.ssh.abc import Line
+from soakwatch.sources.transport.ssh.abc import DeviceConnection
 from soakwatch.sources.transport.ssh.errors import printable
 
 MAX_OUTPUT = 8 << 20
@@ -45,7 +45,7 @@ class NoShellError(SourceError):
 class Shell:
     """A channel with ``sh`` in it. A script that does not end in time closes it, and the next opens another."""
 
-    def __init__(self, line: Line, most_output: int = MAX_OUTPUT) -> None:
+    def __init__(self, line: DeviceConnection, most_output: int = MAX_OUTPUT) -> None:
         self._line = line
         self._most = most_output
         self._process: asyncssh.SSHClientProcess[bytes] | None = None

@@ -10,14 +10,14 @@ from soakwatch.sources.transport.ssh.ask import Ask, Wants
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class NamedAsk:
     """An ask by its name."""
 
     name: str
     ask: Ask
 
 
-def all_asks(wants: Wants) -> tuple[Asked, ...]:
+def all_asks(wants: Wants) -> tuple[NamedAsk, ...]:
     """Every ask of the folder, in the order of their names."""
     asks = []
     for name in sorted(module.name for module in pkgutil.iter_modules(__path__)):
@@ -27,5 +27,5 @@ def all_asks(wants: Wants) -> tuple[Asked, ...]:
             for each in vars(module).values()
             if isinstance(each, type) and issubclass(each, Ask) and each is not Ask
         )
-        asks.append(Asked(name, kind(wants)))
+        asks.append(NamedAsk(name, kind(wants)))
     return tuple(asks)

@@ -22,7 +22,7 @@ import soakwatch_agent
 import soakwatch_model
 from soakwatch.core.daemon_thread import in_daemon_thread
 from soakwatch.sources.abc import SourceError
-from soakwatch.sources.transport.ssh.abc import Line
+from soakwatch.sources.transport.ssh.abc import DeviceConnection
 from soakwatch.sources.transport.ssh.shell import Shell
 from soakwatch_agent.fingerprint import SYSCTLS, fingerprint
 from soakwatch_model.tree import Tree
@@ -146,7 +146,7 @@ _LINKS = (
 _FOLDERS = (f"{_PCI}/net/*/address", f"{_PCI}/virtio[0-9]*/net/*/address")
 
 
-async def linux_fingerprint(line: Line, interfaces: tuple[str, ...] | None) -> Mapping[str, Tree]:
+async def linux_fingerprint(line: DeviceConnection, interfaces: tuple[str, ...] | None) -> Mapping[str, Tree]:
     """The fingerprint of the device; ``interfaces`` are globs. Raises SourceError."""
     globs = None if interfaces is None else list(interfaces)
     tree = await _by_python(line, globs)
@@ -168,7 +168,7 @@ def _program(mark: str, interfaces: list[str] | None) -> str:
     return program.replace("{interfaces}", repr(interfaces))
 
 
-async def _by_python(line: Line, interfaces: list[str] | None) -> Mapping[str, Tree] | None:
+async def _by_python(line: DeviceConnection, interfaces: list[str] | None) -> Mapping[str, Tree] | None:
     """None where the device has no Python that can run it."""
     mark = secrets.token_hex(12)
     try:
@@ -201,7 +201,7 @@ async def _by_python(line: Line, interfaces: list[str] | None) -> Mapping[str, T
 class _Beside:
     """The connection of the polls, which is not cut here if a fingerprint takes too long."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: DeviceConnection) -> None:
         self._line = line
         self.name, self.device_timeout_s = line.name, line.device_timeout_s
         self.connection, self.failed = line.connection, line.failed
@@ -227,7 +227,7 @@ def files_script() -> str:
     return "\n".join((*functions, *(f"{name} {' '.join(paths)}" for name, _, paths in parts)))
 
 
-async def _by_shell(line: Line, interfaces: list[str] | None) -> Mapping[str, Tree]:
+async def _by_shell(line: DeviceConnection, interfaces: list[str] | None) -> Mapping[str, Tree]:
     shell = Shell(_Beside(line))
     try:
         reply = await shell.run(files_script(), _SHELL_S)

@@ -11,14 +11,20 @@ from typing import Literal, TypeVar
 
 from soakwatch.sources.abc import Facts, SourceContext, SourceError, SourceUnreadyError
 from soakwatch.sources.transport.ssh.ask import Wants
-from soakwatch.sources.transport.ssh.asks import Asked, all_asks
-from soakwatch.sources.transport.ssh.connection import SshLine
+from soakwatch.sources.transport.ssh.asks import NamedAsk, all_asks
+from soakwatch.sources.transport.ssh.connection import SshConnection
 from soakwatch.sources.transport.ssh.errors import printable
 from soakwatch.sources.transport.ssh.linux.cost import Cost, Observer, clock_s, shell_seconds
 from soakwatch.sources.transport.ssh.linux.fingerprint import linux_fingerprint
 from soakwatch.sources.transport.ssh.linux.processes import MAX_EXAMINED
 from soakwatch.sources.transport.ssh.linux.replica import Replica
-from soakwatch.sources.transport.ssh.linux.script import Need, details_script, faces_script, mounts_script, poll_script
+from soakwatch.sources.transport.ssh.linux.script import (
+    LookRequest,
+    details_script,
+    faces_script,
+    mounts_script,
+    poll_script,
+)
 from soakwatch.sources.transport.ssh.linux.survey import EVERY_LOOK, SLOW, Survey, survey_of, survey_script
 from soakwatch.sources.transport.ssh.shell import Reply, Shell, part
 from soakwatch_agent.context import Periodic, ProbeAnswer, Watch
@@ -46,7 +52,7 @@ class _Schedule:
     clock: Periodic = field(default_factory=lambda: Periodic(60))
     asks: dict[str, Periodic] = field(default_factory=dict)
 
-    def due_asks(self, asked: Sequence[Asked], present: frozenset[str], now_ns: int) -> tuple[Asked, ...]:
+    def due_asks(self, asked: Sequence[NamedAsk], present: frozenset[str], now_ns: int) -> tuple[NamedAsk, ...]:
         """The programs that are asked now."""
         return tuple(
             each
@@ -65,7 +71,7 @@ class _Surveyed:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class LinuxOptions:
     """What the plan wants of a Linux device."""
 
     watches: tuple[Watch, ...]
@@ -79,9 +85,9 @@ class Wish:
 class LinuxPoller:
     """Each poll runs one script on the device, and a second one where a process is new or filesystems are due."""
 
-    def __init__(self, line: SshLine, shell: Shell, wish: Wish, site: SourceContext) -> None:
+    def __init__(self, line: SshConnection, shell: Shell, wish: LinuxOptions, site: SourceContext) -> None:
         self._line, self._shell, self._wish, self._site = line, shell, wish, site
-        self._asked: tuple[Asked, ...] = all_asks(Wants(wish.interfaces, wish.services, self._no_kernel_log))
+        self._asked: tuple[NamedAsk, ...] = all_asks(Wants(wish.interfaces, wish.services, self._no_kernel_log))
         self._ask_notes = {each.name: ProbeAnswer() for each in self._asked}
         self._replica = Replica(wish.watches, wish.interfaces, wish.core_folders, wish.probes)
         self._notes = ProbeAnswer()
@@ -197,7 +203,7 @@ class LinuxPoller:
         if survey.kmsg == "yes":
             kernel_log = "read" if replica.log.begun else "skip"
         watched = tuple(sorted(replica.processes.interesting))
-        need = Need(
+        need = LookRequest(
             tuple(path for path in (EVERY_LOOK + SLOW if slow else EVERY_LOOK) if path in survey.files)
             + (survey.sensors if slow else ())
             + (survey.server_file,),
@@ -269,7 +275,7 @@ class LinuxPoller:
         else:
             self._notes.sample("source.device.cpu.time", _SELF, total)
 
-    def _read_asks(self, due: Sequence[Asked], reply: Reply, now_ns: int) -> None:
+    def _read_asks(self, due: Sequence[NamedAsk], reply: Reply, now_ns: int) -> None:
         for each in due:
             notes = self._ask_notes[each.name]
             notes.begin(now_ns)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from soakwatch.sources.transport.ssh.linux.mirror import Mirror, files_of
 from soakwatch.sources.transport.ssh.linux.processes import Processes, stat_lines
-from soakwatch.sources.transport.ssh.linux.script import Need
+from soakwatch.sources.transport.ssh.linux.script import LookRequest
 from soakwatch.sources.transport.ssh.linux.survey import SLOW, Survey
 from soakwatch.sources.transport.ssh.shell import Reply
 from soakwatch_agent.context import SECOND, HostContext, ProbeAnswer, Watch
@@ -71,7 +71,7 @@ class Replica:
         """Pids whose PSS and USS the probe reads in the look at ``now_ns``."""
         return tuple(pid for pid in pids if now_ns >= self._maps_read.get(pid, -_MAPS_NS) + _MAPS_NS)
 
-    def take(self, survey: Survey, need: Need, reply: Reply) -> list[int]:
+    def take(self, survey: Survey, need: LookRequest, reply: Reply) -> list[int]:
         """Takes the first exchange; returns the pids whose faces are looked at."""
         mirror, parts = self._mirror, reply.parts
         found = files_of(parts.get("files", b""))
@@ -146,7 +146,7 @@ class Replica:
 
     # --- reading -------------------------------------------------------------------------------------------
 
-    def look(self, survey: Survey, need: Need, mapped: Sequence[int], now_ns: int) -> Answer:
+    def look(self, survey: Survey, need: LookRequest, mapped: Sequence[int], now_ns: int) -> Answer:
         """The agent's probes on the mirror, and what they cannot know of a device."""
         notes = self._notes
         notes.begin(now_ns)

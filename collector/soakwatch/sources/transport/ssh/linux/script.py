@@ -14,7 +14,7 @@ _MAX_CORES = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Need:
+class LookRequest:
     """What one look asks for."""
 
     files: tuple[str, ...]
@@ -28,7 +28,7 @@ class Need:
     guard: bool = True
 
 
-def poll_script(need: Need) -> str:
+def poll_script(need: LookRequest) -> str:
     """The script of a look: one ``tail`` for all files; pids and descriptors by the shell itself."""
     files = [*need.files, *(f"/proc/{pid}/{name}" for pid in need.watched for name in ("stat", "statm"))]
     files += [f"/proc/{pid}/limits" for pid in need.limited]

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from soakwatch.sources.transport.ssh.asks import Asked
+from soakwatch.sources.transport.ssh.asks import NamedAsk
 from soakwatch.sources.transport.ssh.shell import part
 from soakwatch_agent.procfs import clean
 
@@ -89,7 +89,7 @@ class Survey:
         return self.facts.get("uid") == "0"
 
 
-def survey_script(asked: tuple[Asked, ...]) -> str:
+def survey_script(asked: tuple[NamedAsk, ...]) -> str:
     """The script of the survey. Programs are tried under ``timeout``; on a device without it they are not tried."""
     files = " ".join(EVERY_LOOK + SLOW)
     limit = "timeout -k 1 2 true >/dev/null 2>&1"
