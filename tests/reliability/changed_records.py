@@ -14,7 +14,7 @@ from soakwatch.core.errors import SoakwatchError
 from soakwatch.judge.record_verdict import judge_record
 from soakwatch.record import Artifact, Record, RecordView
 from soakwatch.report.json import render_json
-from soakwatch.runs.verification import State, verify
+from soakwatch.runs.verification import SealState, verify
 from soakwatch_model.event import Event
 from soakwatch_model.sample import Answer, Fault, Poll, PollOutcome, Sample
 
@@ -186,7 +186,7 @@ def told(file: Path, digest: str) -> bool:
     """Whether ``soakwatch verify --digest`` says that something is wrong. Raises what is no error for a user."""
     try:
         with RecordView.open(file) as view:
-            return verify(view, digest=digest).state is not State.WHOLE
+            return verify(view, digest=digest).state is not SealState.WHOLE
     except SoakwatchError:
         return True
 

@@ -28,7 +28,7 @@ from soakwatch.core.yaml import Document, Plain, Problem, parse, plan_error, rea
 from soakwatch.core.yaml import Path as Place
 from soakwatch.judge.calibration import reference_path
 from soakwatch.plan import Plan, plan_of
-from soakwatch.plan.patch import Change, found, overwrites, patched
+from soakwatch.plan.patch import PlanChange, found, overwrites, patched
 from soakwatch.runs.figures import parse_figure
 
 CAMPAIGN_COPY, PLAN_COPY, REFERENCE_COPY = "campaign.yaml", "plan.yaml", "plan.reference.yaml"
@@ -292,13 +292,13 @@ def _plans(
     return plans
 
 
-def _changes(bed: Testbed) -> Iterator[Change]:
+def _changes(bed: Testbed) -> Iterator[PlanChange]:
     """What is different on a testbed."""
     for path, value in bed.patch.items():
-        yield Change(path, value, ("testbeds", bed.name, "set", path), f"testbed {bed.name}")
+        yield PlanChange(path, value, ("testbeds", bed.name, "set", path), f"testbed {bed.name}")
 
 
-def _placed(document: Document, base: Document, steps: Sequence[Change], sentence: str) -> str:
+def _placed(document: Document, base: Document, steps: Sequence[PlanChange], sentence: str) -> str:
     """A sentence about a patched plan, with the place in the campaign's file of the change that brought it about."""
     if sentence.startswith(f"{document.origin}:") or base.origin == document.origin:
         return sentence

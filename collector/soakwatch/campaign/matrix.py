@@ -19,7 +19,7 @@ from soakwatch.core.labels import label_name
 from soakwatch.core.suggest import hint
 from soakwatch.core.validation import shown
 from soakwatch.core.yaml import Document, Path, Plain, Problem, value_name
-from soakwatch.plan.patch import Change
+from soakwatch.plan.patch import PlanChange
 
 TESTBED = "testbed"
 RESERVED = frozenset({"campaign", "cell", "repetition", "attempt", "set", "name"})
@@ -33,7 +33,7 @@ class Value:
 
     name: str
     place: Path
-    changes: tuple[Change, ...] = ()
+    changes: tuple[PlanChange, ...] = ()
     plain: bool = False
 
 
@@ -63,7 +63,7 @@ class CellDraft:
 
     values: Mapping[str, str]
     place: Path
-    changes: tuple[Change, ...] = ()
+    changes: tuple[PlanChange, ...] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -83,7 +83,7 @@ class _Entry:
     names: Mapping[str, str]
     values: Mapping[str, Plain]
     labels: Mapping[str, str]
-    changes: tuple[Change, ...]
+    changes: tuple[PlanChange, ...]
     place: Path
 
 
@@ -229,7 +229,7 @@ def _value(document: Document, axis: AxisDraft, item: Plain, place: Path, proble
             wrong(f"{name[:40]!r} cannot be the name of a value: write one line of 1 to {MAX_NAME} characters")
             return None
         whose = f"{axis.name}={name}"
-        return Value(name, place, tuple(Change(path, item, place, whose) for path in axis.paths))
+        return Value(name, place, tuple(PlanChange(path, item, place, whose) for path in axis.paths))
     known = (_NAME, _SET, _VALUE) if axis.paths else (_NAME, _SET)
     for key in item:
         if key not in known:
@@ -240,10 +240,10 @@ def _value(document: Document, axis: AxisDraft, item: Plain, place: Path, proble
         return None
     name = written(document, (*place, _NAME), named)
     whose = f"{axis.name}={name}"
-    changes: list[Change] = []
+    changes: list[PlanChange] = []
     if axis.paths:
         at = (*place, _VALUE if _VALUE in item else _NAME)
-        changes += [Change(path, item.get(_VALUE, named), at, whose) for path in axis.paths]
+        changes += [PlanChange(path, item.get(_VALUE, named), at, whose) for path in axis.paths]
     changes += patch_of(document, item.get(_SET), (*place, _SET), whose, problems)
     plain = _SET in item and item[_SET] == {} and not axis.paths
     if plain and any(other.plain for other in axis.values):
@@ -251,7 +251,7 @@ def _value(document: Document, axis: AxisDraft, item: Plain, place: Path, proble
     return Value(name, place, tuple(changes), plain)
 
 
-def patch_of(document: Document, value: Plain, place: Path, whose: str, problems: list[Problem]) -> list[Change]:
+def patch_of(document: Document, value: Plain, place: Path, whose: str, problems: list[Problem]) -> list[PlanChange]:
     """The changes of a mapping of values by path."""
     if value is None:
         return []
@@ -259,7 +259,7 @@ def patch_of(document: Document, value: Plain, place: Path, whose: str, problems
         message = f"{whose}: set is values by path, such as {{phases.soak.load: 80%}}; found {shown(value)}"
         problems.append(document.problem(place, message))
         return []
-    return [Change(path, inner, (*place, path), whose) for path, inner in value.items()]
+    return [PlanChange(path, inner, (*place, path), whose) for path, inner in value.items()]
 
 
 def _good_name(text: str) -> bool:
@@ -367,14 +367,14 @@ def _own_cell(
         )
         problems.append(document.problem(entry.place, message))
         return None
-    changes: list[Change] = []
+    changes: list[PlanChange] = []
     for name, axis in axes.items():
         given, called = entry.values[name], entry.names[name]
         value = axis.value(called)
         if value is None:
             place = (*entry.place, name)
             whose = f"{name}={called}"
-            value = Value(called, place, tuple(Change(path, given, place, whose) for path in axis.paths))
+            value = Value(called, place, tuple(PlanChange(path, given, place, whose) for path in axis.paths))
             if not value.changes and not entry.changes:
                 known = hint(value.name, [other.name for other in axis.values])
                 problems.append(document.problem(place, f"include: {whose} patches nothing: add set{known}"))

@@ -25,7 +25,7 @@ _INCONCLUSIVE = "inconclusive"
 
 
 @dataclass(frozen=True, slots=True)
-class Going:
+class CurrentRun:
     """A run that goes on: ``stage`` is its phase, or what is done before and after it."""
 
     run: CellRun
@@ -44,7 +44,7 @@ class Progress:
     done: int
     verdicts: Mapping[str, int]
     missing: int
-    going: tuple[Going, ...]
+    going: tuple[CurrentRun, ...]
     left_s: float
     complete: bool
     monitor_failed: int = 0
@@ -103,7 +103,7 @@ def progress_of(campaign: Outline, state: CampaignState, history: History) -> Pr
     )
 
 
-def _going(run: CellRun) -> Going:
+def _going(run: CellRun) -> CurrentRun:
     elapsed_s = 0.0 if run.begin_ns is None else max(0.0, (time.time_ns() - run.begin_ns) * 1e-9)
     result = None if run.folder is None else read_result(run.folder)
     stage = (run.reason or "starting") if result is None else result.stage
@@ -111,10 +111,10 @@ def _going(run: CellRun) -> Going:
         with suppress(SoakwatchError, OSError):
             state = StateReader(run.folder).read(time.time_ns())
             stage = "judging" if state.standing == "ended" else state.phase.name if state.phase else state.standing
-    return Going(run, stage, elapsed_s)
+    return CurrentRun(run, stage, elapsed_s)
 
 
-def _left_s(campaign: Outline, runs: list[CellRun], going: tuple[Going, ...], history: History) -> float:
+def _left_s(campaign: Outline, runs: list[CellRun], going: tuple[CurrentRun, ...], history: History) -> float:
     """What is left, by the measured length of each cell's runs, else its planned one and what others took besides."""
     besides = [
         length - campaign.seconds[cell] for cell, lengths in history.lengths_s.items() for length in lengths if length

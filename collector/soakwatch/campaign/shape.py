@@ -15,7 +15,7 @@ from soakwatch.campaign.model import Axis, Cell, Testbed
 from soakwatch.core.units import seconds, share
 from soakwatch.core.validation import shown
 from soakwatch.core.yaml import Plain, value_name
-from soakwatch.plan.parts import DURATION_SCHEMA, Duration, Name, Shape, Text, Words
+from soakwatch.plan.parts import DURATION_SCHEMA, Duration, Name, PlanModel, Text, Words
 
 COMMAND_TIMEOUT_S = 600.0
 MAX_RUNS = 10_000
@@ -87,7 +87,7 @@ def _command(value: object) -> object:
     return value if isinstance(value, Mapping) else {"run": value}
 
 
-class Command(Shape):
+class Command(PlanModel):
     """A command without a shell, with a limit of time.
 
     Its words may hold ``{kind}``, the value of an axis or label.
@@ -97,7 +97,7 @@ class Command(Shape):
     timeout_s: Annotated[Duration, Field(alias="timeout", description="how long it may take")] = COMMAND_TIMEOUT_S
 
 
-class Until(Shape):
+class Until(PlanModel):
     """When a cell was repeated often enough."""
 
     half_width: Annotated[
@@ -109,7 +109,7 @@ class Until(Shape):
     of: Annotated[Text, Field(description="figure, such as load.rx.packet.rate")]
 
 
-class Repeat(Shape):
+class Repeat(PlanModel):
     """Repetitions until the median is known well enough.
 
     With ``until`` None it is ``at_least`` times, which are also ``at_most``.
@@ -153,7 +153,7 @@ def _repeat(value: object) -> object:
     raise ValueError(f"expected 1 to {MAX_REPEAT}, or {until}; found {shown(value)}")
 
 
-class TestbedKeys(Shape):
+class TestbedKeys(PlanModel):
     """What is different on one testbed."""
 
     set: Annotated[
@@ -161,7 +161,7 @@ class TestbedKeys(Shape):
     ]
 
 
-class Retry(Shape):
+class Retry(PlanModel):
     """Which runs are made again."""
 
     inconclusive: Annotated[
@@ -174,7 +174,7 @@ CommandItem = Annotated[Command, BeforeValidator(_command, json_schema_input_typ
 LabelText = Annotated[str, BeforeValidator(_text), WithJsonSchema(_SCALAR_SCHEMA)]
 
 
-class CampaignKeys(Shape):
+class CampaignKeys(PlanModel):
     """The keys of a campaign."""
 
     name: Annotated[Name, Field(description="name of the campaign; default: the file's name")]

@@ -16,7 +16,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from soakwatch.core.units import plan_seconds, share
 from soakwatch.core.yaml import Plain
-from soakwatch.plan.parts import Duration, Offset, Shape
+from soakwatch.plan.parts import Duration, Offset, PlanModel
 
 NAME = "capacity"
 """The phase in which the capacity is searched for."""
@@ -64,7 +64,7 @@ Width = Annotated[
 Level = Annotated[float, BeforeValidator(share), WithJsonSchema(_SHARE)]
 
 
-class CapacityPlan(Shape):
+class CapacityPlan(PlanModel):
     """A search for the highest load at which no more than some share is lost.
 
     In the words of RFC 9971, section 4: ``loss`` are the goal loss ratios, lowest first, ``exceed`` the goal exceed

@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from soakwatch.core.units import Share, show_bytes, size
 from soakwatch.core.validation import shown
-from soakwatch.plan.parts import NO, Shape, Text, short
+from soakwatch.plan.parts import NO, PlanModel, Text, short
 
 _PROCESS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@:+-]{0,62}")
 _INTERFACE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@-]{0,14}")
@@ -54,7 +54,7 @@ Filesystem = Annotated[int, BeforeValidator(_bounded("filesystem")), WithJsonSch
 Log = Annotated[str, PlainValidator(_log, json_schema_input_type=bool | str)]
 
 
-class VictimPlan(Shape):
+class VictimPlan(PlanModel):
     """A process that may be killed, and how it is started again.
 
     Without ``start`` its supervisor is expected to do that.
@@ -67,7 +67,7 @@ class VictimPlan(Shape):
 Victim = Annotated[VictimPlan, short("name", Process | VictimPlan)]
 
 
-class DrillPlan(Shape):
+class DrillPlan(PlanModel):
     """What soakwatch drill may break on a target; what is not named is left alone.
 
     Sizes are in bytes, None for not allowed; ``log`` is "" for no, "host" for the host's own log, else HOST:PORT.

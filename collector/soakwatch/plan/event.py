@@ -12,14 +12,14 @@ from soakwatch.core.units import plan_seconds
 from soakwatch.core.validation import Wrong, refused
 from soakwatch.plan.capacity import NAME as CAPACITY
 from soakwatch.plan.expected import slip
-from soakwatch.plan.parts import Duration, Kind, Offset, Shape, Text, Words, reading, unknown_target
+from soakwatch.plan.parts import Duration, Kind, Offset, PlanModel, Text, Words, reading, unknown_target
 from soakwatch.plan.phase import PHASES, PhasePlan
 
 TIMEOUT_S = 60.0
 MIN_EVERY_S = 1.0
 
 
-class EventPlan(Shape):
+class EventPlan(PlanModel):
     """One planned event: what will happen, when, what does it, and what is expected of it.
 
     Times are seconds: ``at_s`` from the begin of the run, or of each phase called ``phase``; ``within_s`` from the

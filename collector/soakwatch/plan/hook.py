@@ -15,7 +15,18 @@ from soakwatch.core.secrets import SecretRef, reference
 from soakwatch.core.suggest import hint
 from soakwatch.core.units import seconds
 from soakwatch.core.validation import Wrong, refused, shown
-from soakwatch.plan.parts import Duration, Reading, Shape, Text, Words, listed, made_of, reading, short, unknown_target
+from soakwatch.plan.parts import (
+    Duration,
+    PlanModel,
+    PlanReading,
+    Text,
+    Words,
+    listed,
+    made_of,
+    reading,
+    short,
+    unknown_target,
+)
 from soakwatch.sources.transport.ssh.access import Access
 
 FINDINGS = ("fail", "warn", "any")
@@ -73,7 +84,7 @@ Limit = Annotated[tuple[int, float], BeforeValidator(_limit), WithJsonSchema(_LI
 Url = Annotated[str, BeforeValidator(_url), WithJsonSchema({"type": "string", "pattern": "^(https?://|env:|file:)"})]
 
 
-class WebhookPlan(Shape):
+class WebhookPlan(PlanModel):
     """Where a finding is posted as JSON."""
 
     url: Annotated[Url, Field(description="address, or env:NAME or file:PATH where it holds a token", repr=False)]
@@ -90,7 +101,7 @@ class EvidenceAccess(Access):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class CapturePlan(Shape):
+class CapturePlan(PlanModel):
     """Evidence that is taken from a device, over SSH or on this machine."""
 
     ssh: Annotated[
@@ -117,7 +128,7 @@ class CapturePlan(Shape):
 Webhook = Annotated[WebhookPlan, short("url", Url | WebhookPlan)]
 
 
-class HookPlan(Shape):
+class HookPlan(PlanModel):
     """One hook: what sets it off, and what it does."""
 
     on: Annotated[
@@ -173,7 +184,7 @@ def _fitting(hooks: tuple[HookPlan, ...], info: ValidationInfo) -> tuple[HookPla
 Hooks = Annotated[tuple[HookPlan, ...], Field(max_length=32), AfterValidator(_fitting)]
 
 
-def _stopping(given: list[str] | bool, context: Reading) -> frozenset[str]:  # noqa: FBT001
+def _stopping(given: list[str] | bool, context: PlanReading) -> frozenset[str]:  # noqa: FBT001
     """The rules of ``stop_on_fail``."""
     known = rules(context.registry)
     if isinstance(given, bool):

@@ -12,13 +12,13 @@ from soakwatch.core.labels import LABEL_NAME, MAX_LABELS, MAX_TEXT, label_name, 
 from soakwatch.core.regex import user_regex
 from soakwatch.core.suggest import hint
 from soakwatch.core.validation import Wrong, every, read_part, refused, shown, wrongs
-from soakwatch.plan.parts import Duration, Reading, Shape, Text, Words, made_of
+from soakwatch.plan.parts import Duration, PlanModel, PlanReading, Text, Words, made_of
 
 _PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_~:-]{0,199}")
 _EXAMPLE = '"7.2", {command: [ssh, dut, show version], pattern: "Version (\\S+)"} or {package: nginx}'
 
 
-class LabelSource(Shape):
+class LabelSource(PlanModel):
     """Where the text of a label is read when the run starts: a command of this machine, or a package of a target."""
 
     command: Annotated[
@@ -61,7 +61,7 @@ class LabelPlan:
     location: str = field(default="", compare=False)
 
 
-def _labels(given: JsonValue, context: Reading) -> tuple[LabelPlan, ...]:
+def _labels(given: JsonValue, context: PlanReading) -> tuple[LabelPlan, ...]:
     if given is None:
         return ()
     if not isinstance(given, dict):
@@ -70,7 +70,7 @@ def _labels(given: JsonValue, context: Reading) -> tuple[LabelPlan, ...]:
     return tuple(every(given.items(), lambda name, value: _label(name, value, context.inside("labels", name)), *many))
 
 
-def _label(name: str, value: JsonValue, context: Reading) -> LabelPlan:
+def _label(name: str, value: JsonValue, context: PlanReading) -> LabelPlan:
     try:
         label_name(name)
     except ValueError as error:
@@ -83,7 +83,7 @@ def _label(name: str, value: JsonValue, context: Reading) -> LabelPlan:
         raise ValueError(f"labels: {error}") from None
 
 
-def _text(name: str, value: JsonValue, context: Reading) -> str:
+def _text(name: str, value: JsonValue, context: PlanReading) -> str:
     """The text of a value as it was written. Raises ValueError where YAML reads it as something else."""
     changed = context.document.changed.get(context.at)
     if isinstance(value, str):
@@ -101,7 +101,7 @@ def _text(name: str, value: JsonValue, context: Reading) -> str:
     return written
 
 
-def _source(name: str, value: JsonValue, context: Reading) -> LabelSource:
+def _source(name: str, value: JsonValue, context: PlanReading) -> LabelSource:
     try:
         source = read_part(LabelSource, value, name)
     except ValidationError as error:

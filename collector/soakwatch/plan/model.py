@@ -26,7 +26,7 @@ from soakwatch.plan.hook import Hooks, StopOnFail
 from soakwatch.plan.labels import Labels
 from soakwatch.plan.notify import Notify
 from soakwatch.plan.observer import Observer
-from soakwatch.plan.parts import NO, YES, Duration, Name, Reading, Shape, Text
+from soakwatch.plan.parts import NO, YES, Duration, Name, PlanModel, PlanReading, Text
 from soakwatch.plan.phase import NO_DURATION, WHOLE_RUN, Phases, phase_data
 from soakwatch.plan.rules import Rules
 from soakwatch.plan.sink import Sinks
@@ -62,7 +62,7 @@ Moment = Annotated[
 ]
 
 
-class PlanKeys(Shape):
+class PlanKeys(PlanModel):
     """The keys of a plan. ``duration`` is in seconds; None is the sum of the phases."""
 
     name: Annotated[Name, Field(description="name of the run; default: the file's name")]
@@ -185,7 +185,7 @@ def read_plan(document: Document, registry: Registry) -> Plan:
     if "name" not in data:
         data = {"name": name_of([FilePath(document.origin).stem]), **data}
     wrong = _passwords(document, (), document.data)
-    context = Reading(document, registry)
+    context = PlanReading(document, registry)
     try:
         keys = PlanKeys.model_validate_json(json.dumps(data), context=context, by_name=False)
     except ValidationError as error:

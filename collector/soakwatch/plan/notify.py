@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from soakwatch.core.secrets import SecretRef
-from soakwatch.plan.parts import Shape, listed, short
+from soakwatch.plan.parts import PlanModel, listed, short
 
 START, FAILURE, END = "start", "failure", "end"
 
@@ -24,7 +24,7 @@ NotifyOn = Annotated[
 ]
 
 
-class NotifyPlan(Shape):
+class NotifyPlan(PlanModel):
     """One recipient: the service that is reached by an Apprise URL (mailto, slack, workflows, tgram, json …)."""
 
     to: Annotated[

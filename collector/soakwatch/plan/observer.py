@@ -15,7 +15,7 @@ from soakwatch.core.suggest import hint
 from soakwatch.core.units import plan_seconds
 from soakwatch.core.validation import Wrong, read_part, refused
 from soakwatch.core.yaml import Plain
-from soakwatch.plan.parts import Duration, Shape, Text, said
+from soakwatch.plan.parts import Duration, PlanModel, Text, said
 from soakwatch.plan.phase import PhasePlan
 from soakwatch.sources.abc import SourceConfig
 from soakwatch_model.roles import DUT
@@ -28,7 +28,7 @@ _NOTHING_TO_REST = (
 )
 
 
-class ObserverKeys(Shape):
+class ObserverKeys(PlanModel):
     """A comparison of windows with polls and windows in which only the CPU is read.
 
     A window lasts ``probe_s``, of which the first ``settle_s`` are not compared.

@@ -1,7 +1,7 @@
 """What every part of a plan is made of: the settings of its models, texts and durations, and how a part is read.
 
 A part is read by its model. What that needs to know beside its value (the places in the file, what is installed) is the
-context of the validation, a ``Reading``; what is wrong is collected from all parts and told together.
+context of the validation, a ``PlanReading``; what is wrong is collected from all parts and told together.
 """
 
 from __future__ import annotations
@@ -115,14 +115,14 @@ _NAME_SCHEMA = {"type": "string", "pattern": f"^{_FOLDER_NAME.pattern}$"}
 Name = Annotated[str, BeforeValidator(folder_name), WithJsonSchema(_NAME_SCHEMA)]
 
 
-class Shape(BaseModel):
+class PlanModel(BaseModel):
     """Settings of every model of the plan: unknown keys are errors, nothing is guessed, nothing changes later."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, validate_by_name=True, validate_by_alias=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class PlanReading:
     """What the validators of a plan know beside their value: the plan as it is written, the path of what they read, and
     what is installed."""
 
@@ -130,7 +130,7 @@ class Reading:
     registry: Registry
     at: Path = ()
 
-    def inside(self, *keys: str | int) -> Reading:
+    def inside(self, *keys: str | int) -> PlanReading:
         """The same for what is within."""
         return replace(self, at=(*self.at, *keys))
 
@@ -151,9 +151,9 @@ class Reading:
         return tuple(targets) if isinstance(targets, dict) else ()
 
 
-def reading(info: ValidationInfo) -> Reading:
+def reading(info: ValidationInfo) -> PlanReading:
     """The context of a validator of a plan."""
-    if not isinstance(info.context, Reading):  # no assert: pydantic would take it for a mistake in the plan
+    if not isinstance(info.context, PlanReading):  # no assert: pydantic would take it for a mistake in the plan
         raise TypeError("a part of a plan is read with a Reading as its context")
     return info.context
 
@@ -203,8 +203,8 @@ def said(model: type[BaseModel], given: JsonValue) -> JsonValue:
 
 
 def named_part(
-    item: JsonValue, what: str, example: str, model_of: Callable[[str], type[M]], context: Reading
-) -> tuple[str, M, Reading]:
+    item: JsonValue, what: str, example: str, model_of: Callable[[str], type[M]], context: PlanReading
+) -> tuple[str, M, PlanReading]:
     """A source or sink: its name, its keys as the model of that name, and where it is. Raises ValueError."""
     name, keys = one_key(item, what, example)
     try:
@@ -229,14 +229,14 @@ def made_of(kind: Any, make: Callable[..., object], schema: Any = None) -> Plain
 
 
 def part_of(
-    document: Document, registry: Registry, key: str, make: Callable[[dict[str, JsonValue], Reading], tuple[R, ...]]
+    document: Document, registry: Registry, key: str, make: Callable[[dict[str, JsonValue], PlanReading], tuple[R, ...]]
 ) -> tuple[R, ...]:
     """What a plan has under one key, of which nothing else is read. Raises PlanError with all that is wrong with it."""
-    context = Reading(document, registry)
+    context = PlanReading(document, registry)
     given = context.keys.get(key)
     if not isinstance(given, dict):
         return ()
     try:
         return make(given, context)
     except ValidationError as error:
-        raise plan_error(document.origin, problems(document, (key,), Shape, error)) from None
+        raise plan_error(document.origin, problems(document, (key,), PlanModel, error)) from None

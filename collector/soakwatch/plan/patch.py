@@ -22,7 +22,7 @@ SET = "--set"
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class PlanChange:
     """A value that is put into the plan at ``path``.
 
     ``place`` is where it stands in what changes the plan: a campaign's file, or a command line. ``whose`` names what
@@ -45,7 +45,7 @@ class _Plan:
     origins: dict[Path, str]
 
 
-def patched(plan: Document, changes: Sequence[Change], source: Document) -> Document:
+def patched(plan: Document, changes: Sequence[PlanChange], source: Document) -> Document:
     """The plan with the changes, in their order; the changed values have their places in ``source``.
 
     Raises PlanError with the place of each value whose path is not in the plan.
@@ -83,7 +83,7 @@ def with_values(plan: Document, words: Sequence[str]) -> Document:
             problems.append(Problem(0, 0, f"{word!r} sets nothing: write PATH=VALUE, such as duration=2h"))
             continue
         value = parse(text, f"{SET} {path}").data if text.strip() else None
-        changes.append(Change(path, value, (path,), path))
+        changes.append(PlanChange(path, value, (path,), path))
     if problems:
         raise plan_error(SET, problems)
     return patched(plan, changes, placeless({change.path: change.value for change in changes}, SET))

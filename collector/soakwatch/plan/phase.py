@@ -19,13 +19,13 @@ from soakwatch.core.validation import Wrong, every, read_part, refused, shown, w
 from soakwatch.core.yaml import Plain
 from soakwatch.plan.capacity import NAME as CAPACITY
 from soakwatch.plan.capacity import CapacityPlan, CapacityShare, capacity_data, capacity_share, loss_words
-from soakwatch.plan.parts import EVENT_KIND, Duration, Reading, Shape, keys_of, one_key, reading, said
+from soakwatch.plan.parts import EVENT_KIND, Duration, PlanModel, PlanReading, keys_of, one_key, reading, said
 from soakwatch_model.roles import GENERATOR
 
 if TYPE_CHECKING:
     from soakwatch.plan.target import TargetPlan
 
-M = TypeVar("M", bound=Shape)
+M = TypeVar("M", bound=PlanModel)
 PHASES = ("baseline", "ramp", "soak", "stress", "spike", "recovery", "cooldown", CAPACITY)
 """The stretches of a run that rules know, and the search for the capacity, which most of them leave out."""
 WHOLE_RUN = "soak"
@@ -65,7 +65,7 @@ _LOAD_SCHEMA = {"type": ["string", "number"], "examples": ["80%", "85% of capaci
 _UNTIL_SCHEMA = {"type": "string", "pattern": rf"^(load|settled|event {EVENT_KIND.pattern})$"}
 
 
-class PhaseKeys(Shape):
+class PhaseKeys(PlanModel):
     """A stretch of the run.
 
     ``load`` is what driven generators are set to at its begin (1 = full, None = as before); ``until`` ends it early:
@@ -164,7 +164,7 @@ def _phases(given: object, info: ValidationInfo) -> tuple[PhasePlan, ...]:
     return phases
 
 
-def _is_misspelt(context: Reading) -> bool:
+def _is_misspelt(context: PlanReading) -> bool:
     """Whether one of the plan's keys is meant to be ``duration`` or ``phases``: that is told as an unknown key."""
     return any(nearest(key, ("duration", "phases")) for key in context.keys)
 

@@ -14,7 +14,7 @@ from soakwatch.core.suggest import hint
 from soakwatch.core.units import seconds, share, size
 from soakwatch.core.validation import Wrong, every, refused, shown
 from soakwatch.core.yaml import Document
-from soakwatch.plan.parts import Reading, made_of, part_of
+from soakwatch.plan.parts import PlanReading, made_of, part_of
 from soakwatch_rules.parameter import Parameter, parameters
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def rules_in(document: Document, registry: Registry) -> tuple[RulePlan, ...]:
     return part_of(document, registry, "rules", _rules)
 
 
-def _rules(given: Mapping[str, JsonValue], context: Reading) -> tuple[RulePlan, ...]:
+def _rules(given: Mapping[str, JsonValue], context: PlanReading) -> tuple[RulePlan, ...]:
     return tuple(every(given.items(), lambda name, value: _rule(name, value, context.registry)))
 
 

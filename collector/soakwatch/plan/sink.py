@@ -15,10 +15,10 @@ from pydantic import Field, JsonValue
 from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import Registry
 from soakwatch.core.validation import every
-from soakwatch.plan.parts import Reading, Shape, made_of, named_part
+from soakwatch.plan.parts import PlanModel, PlanReading, made_of, named_part
 
 
-class SinkConfig(Shape):
+class SinkConfig(PlanModel):
     """What every sink's keys are made from: it has none of its own."""
 
 
@@ -42,7 +42,7 @@ def sink_config(name: str, registry: Registry) -> type[SinkConfig]:
     return config
 
 
-def _sinks(listed: Sequence[JsonValue], context: Reading) -> tuple[SinkPlan, ...]:
+def _sinks(listed: Sequence[JsonValue], context: PlanReading) -> tuple[SinkPlan, ...]:
     def sink(index: int, item: JsonValue) -> SinkPlan:
         place = context.inside("sinks", index)
         kind, config, _ = named_part(

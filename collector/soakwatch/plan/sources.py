@@ -10,7 +10,7 @@ from typing import Annotated
 from pydantic import Field, JsonValue
 
 from soakwatch.core.validation import every
-from soakwatch.plan.parts import Reading, made_of, named_part
+from soakwatch.plan.parts import PlanReading, made_of, named_part
 from soakwatch.sources.abc import SourceConfig
 from soakwatch.sources.registry import poller_module
 
@@ -24,7 +24,7 @@ class SourcePlan:
     location: str = field(default="", compare=False)
 
 
-def _sources(listed: Sequence[JsonValue], context: Reading) -> tuple[SourcePlan, ...]:
+def _sources(listed: Sequence[JsonValue], context: PlanReading) -> tuple[SourcePlan, ...]:
     read: list[SourcePlan] = []
 
     def source(index: int, item: JsonValue) -> None:
@@ -38,7 +38,7 @@ def _sources(listed: Sequence[JsonValue], context: Reading) -> tuple[SourcePlan,
     return tuple(read)
 
 
-def _source(item: JsonValue, context: Reading) -> SourcePlan:
+def _source(item: JsonValue, context: PlanReading) -> SourcePlan:
     name, config, place = named_part(
         item, "a source", "{local: {interval: 1s}}", lambda name: poller_module(name, context.registry).config, context
     )

@@ -21,7 +21,7 @@ from soakwatch.core.regex import user_regex
 from soakwatch.core.validation import Wrong, every, read_part, refused, shown
 from soakwatch.core.yaml import Plain
 from soakwatch.plan.drill import DrillPlan
-from soakwatch.plan.parts import NO, Name, Shape, Text, folder_name, reading
+from soakwatch.plan.parts import NO, Name, PlanModel, Text, folder_name, reading
 from soakwatch.plan.sources import Sources
 from soakwatch.sources.abc import WatchedProcess
 from soakwatch_model.roles import DUT, Role
@@ -64,7 +64,7 @@ def _cores(value: object) -> tuple[int, ...] | None:
     return tuple(numbers) or None
 
 
-class ProcessPlan(Shape):
+class ProcessPlan(PlanModel):
     """One watch: a name or glob, or one of pid, pidfile and cmdline with the name to show."""
 
     name: Annotated[Text | None, Field(description="name or glob of the process; with another key, the shown name")] = (
@@ -122,7 +122,7 @@ Cores = Annotated[
 ]
 
 
-class WatchPlan(Shape):
+class WatchPlan(PlanModel):
     """What is watched on a target.
 
     None is what the plan does not say.
@@ -132,7 +132,7 @@ class WatchPlan(Shape):
     interfaces: Annotated[Interfaces | None, Field(description="interfaces to watch; default: all")] = None
 
 
-class TargetKeys(Shape):
+class TargetKeys(PlanModel):
     """One target that is polled.
 
     ``poll_mode`` are the cores that a driver polls with; (): all that are always busy.

@@ -14,7 +14,7 @@ from soakwatch.core.registry import Registry
 from soakwatch.core.suggest import hint
 from soakwatch.core.validation import Wrong, every, refused, shown
 from soakwatch.core.yaml import Document
-from soakwatch.plan.parts import Reading, made_of, part_of
+from soakwatch.plan.parts import PlanReading, made_of, part_of
 from soakwatch_model.label import label
 from soakwatch_model.metric import BY_NAME
 
@@ -81,7 +81,7 @@ def tenants_in(document: Document, registry: Registry) -> tuple[TenantPlan, ...]
     return part_of(document, registry, "tenants", _tenants)
 
 
-def _tenants(given: JsonValue, context: Reading) -> tuple[TenantPlan, ...]:
+def _tenants(given: JsonValue, context: PlanReading) -> tuple[TenantPlan, ...]:
     if given is None:
         return ()
     if not isinstance(given, dict):

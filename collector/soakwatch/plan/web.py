@@ -11,13 +11,13 @@ from soakwatch.core.errors import PlanError
 from soakwatch.core.secrets import SecretRef
 from soakwatch.core.validation import read_part
 from soakwatch.core.yaml import Plain
-from soakwatch.plan.parts import Shape, Text
+from soakwatch.plan.parts import PlanModel, Text
 
 PORT = 8720
 """Where a run listens by default; if that port is taken, on any free one."""
 
 
-class WebPlan(Shape):
+class WebPlan(PlanModel):
     """The server of a run: on loopback, unless it is HTTPS.
 
     ``listen`` is HOST:PORT; None is loopback, ``PORT`` or any free one. ``token`` refers to a secret (``env:NAME``,

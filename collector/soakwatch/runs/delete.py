@@ -36,7 +36,7 @@ _OWN = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class DeletionLoss:
     """What is lost with a run. ``files`` and ``bytes`` count everything in its folder; ``others`` are files in there
     that Soakwatch did not write. ``lends_to`` are runs that were held against its baseline: they keep what they need.
     ``refusal`` says why it cannot be deleted, empty where it can.
@@ -52,7 +52,7 @@ class Loss:
     refusal: str
 
 
-def loss_of(folder: Path, runs: Iterable[RunSummary]) -> Loss:
+def loss_of(folder: Path, runs: Iterable[RunSummary]) -> DeletionLoss:
     """What is lost with the run in ``folder``, which stands among ``runs``."""
     files = _files(folder)
     artifacts = events = 0
@@ -61,7 +61,7 @@ def loss_of(folder: Path, runs: Iterable[RunSummary]) -> Loss:
             artifacts, events = len(view.artifact_entries()), len(view.events())
     except RecordError:
         pass  # what cannot be read can be deleted all the same
-    return Loss(
+    return DeletionLoss(
         summary_of(folder, drawn=False),
         artifacts,
         events,

@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class RunFigure:
     """A figure of a run: the run's name and labels, the number with its unit, or why there is none (``short``: in a
     word or two)."""
 
@@ -35,7 +35,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class FigureLevel:
     """A figure of some runs of one kind. ``by_run`` is one number for each run that has it.
 
     ``low``..``high`` hold the median with ``confidence``, at least the one asked for, or are None where there are too
@@ -68,10 +68,10 @@ class Level:
         return max(self.by_run.values(), default=None)
 
 
-def level(rows: Sequence[Row]) -> tuple[Level, tuple[Row, ...]]:
+def level(rows: Sequence[RunFigure]) -> tuple[FigureLevel, tuple[RunFigure, ...]]:
     """The level of the rows of one figure, in the unit of the first that has a number, and the rows that lack one.
 
-    >>> rows = [Row(name, {}, "rate", FigureValue(value, "W", "", "" if value else "lost"))
+    >>> rows = [RunFigure(name, {}, "rate", FigureValue(value, "W", "", "" if value else "lost"))
     ...         for name, value in (("a", 3.0), ("b", None), ("c", 5.0))]
     >>> found, lacking = level(rows)
     >>> found.median, found.n, found.low, [row.run for row in lacking]
@@ -80,7 +80,7 @@ def level(rows: Sequence[Row]) -> tuple[Level, tuple[Row, ...]]:
     known: dict[str, float] = {}
     betters: list[Better] = [row.value.better for row in rows if row.value.better]
     unit = ""
-    lacking: list[Row] = []
+    lacking: list[RunFigure] = []
     for row in rows:
         value = row.value
         if value.value is None or not math.isfinite(value.value):
@@ -94,21 +94,21 @@ def level(rows: Sequence[Row]) -> tuple[Level, tuple[Row, ...]]:
     return level_of(known, unit, betters[0] if betters else ""), tuple(lacking)
 
 
-def level_of(by_run: Mapping[str, float], unit: str, better: Better) -> Level:
+def level_of(by_run: Mapping[str, float], unit: str, better: Better) -> FigureLevel:
     """The level of these numbers; without a median where there is none."""
     if not by_run:
-        return Level(unit, better)
+        return FigureLevel(unit, better)
     interval = median_interval(tuple(by_run.values()), CONFIDENCE)
     numbers = interval.median, interval.low, interval.high
-    return Level(unit, better, *numbers, by_run, len(by_run), confidence=interval.confidence)
+    return FigureLevel(unit, better, *numbers, by_run, len(by_run), confidence=interval.confidence)
 
 
-def diff(new: Level, old: Level, margin: float) -> Difference:
+def diff(new: FigureLevel, old: FigureLevel, margin: float) -> Difference:
     """Whether two levels differ, by the exact rank test; both need a run. ``corrected`` takes several of them."""
     return by_ranks(new.values, old.values, margin)
 
 
-def changes(rows: Sequence[Row], alpha: float, least: float) -> tuple[ChangePoint, ...]:
+def changes(rows: Sequence[RunFigure], alpha: float, least: float) -> tuple[ChangePoint, ...]:
     """The change points of rows in their order; those without a number are passed over, and counted by the index."""
     numbers = [math.nan if row.value.value is None else row.value.value for row in rows]
     return history(numbers, alpha=alpha, least=least)

@@ -17,7 +17,7 @@ _MAX_SETUP_CHARACTERS = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class SetupChange:
     """One fact that differs; ``before`` or ``now`` is empty where the run did not have it."""
 
     about: str
@@ -30,7 +30,7 @@ class Changed:
     """What differs from ``run``, in order of its names, and the lines of the plan that differ."""
 
     run: str
-    changes: tuple[Change, ...]
+    changes: tuple[SetupChange, ...]
     plan: tuple[str, ...]
 
 
@@ -43,7 +43,7 @@ def changed(source: ReportSource, earlier: ReportSource | None) -> Changed | Non
     before_flat, now_flat = _facts(before), _facts(now)
     names = sorted(before_flat.keys() | now_flat.keys())
     changes = tuple(
-        Change(name, before_flat.get(name, ""), now_flat.get(name, ""))
+        SetupChange(name, before_flat.get(name, ""), now_flat.get(name, ""))
         for name in names
         if before_flat.get(name) != now_flat.get(name)
     )

@@ -75,7 +75,7 @@ class PhaseState:
 
 
 @dataclass(frozen=True, slots=True)
-class Coming:
+class NextPlanned:
     """What is planned next: a phase or an event, and when (UTC ns)."""
 
     kind: Literal["phase", "event", "end"]
@@ -100,7 +100,7 @@ class RunState:
     end_ns: int | None  # planned, or as it was
     last_ns: int | None
     phases: tuple[PhaseState, ...]
-    coming: Coming | None
+    coming: NextPlanned | None
     sources: tuple[SourceState, ...]
     own: Mapping[tuple[str, str], float]
     verdict: str | None
@@ -315,11 +315,11 @@ def _phases(
 
 def what_comes(
     phases: Sequence[PhaseState], plan: Plan | None, begin_ns: int | None, end_ns: int | None, now_ns: int
-) -> Coming | None:
+) -> NextPlanned | None:
     """What is planned next: a phase, an event of the plan, or the end; None where nothing is."""
-    coming = [Coming("phase", phase.name, phase.begin_ns) for phase in phases if phase.state == "planned"][:1]
+    coming = [NextPlanned("phase", phase.name, phase.begin_ns) for phase in phases if phase.state == "planned"][:1]
     if end_ns is not None:
-        coming.append(Coming("end", "end of the run", end_ns))
+        coming.append(NextPlanned("end", "end of the run", end_ns))
     if plan is not None and begin_ns is not None:
         for event in plan.events:
             bases = [begin_ns] if event.phase is None else [p.begin_ns for p in phases if p.name == event.phase]
@@ -329,7 +329,7 @@ def what_comes(
                     every_ns = round(event.every_s * 1e9)
                     at_ns += -(-(now_ns - at_ns) // every_ns) * every_ns
                 if at_ns >= now_ns and (end_ns is None or at_ns < end_ns):
-                    coming.append(Coming("event", event.kind, at_ns))
+                    coming.append(NextPlanned("event", event.kind, at_ns))
     later = [item for item in coming if item.at_ns >= now_ns]
     return min(later, key=lambda item: item.at_ns, default=None)
 

@@ -19,7 +19,7 @@ from functools import partial
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.suggest import hint
 from soakwatch.runs.figures import Better, FigureSpec, FigureValue
-from soakwatch.runs.frame import Level, Row, changes, diff, grouped, level
+from soakwatch.runs.frame import FigureLevel, RunFigure, changes, diff, grouped, level
 from soakwatch.runs.trend_runs import BY_TIME, CELL, LeftOut, TrendRun
 from soakwatch.runs.version_order import are_versions, version_key
 
@@ -34,7 +34,7 @@ _NONE = "no {}"
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class RunGroup:
     """The runs of one release, build or week, oldest first."""
 
     name: str
@@ -52,7 +52,7 @@ class GroupFigure:
     """
 
     group: str
-    level: Level
+    level: FigureLevel
     missing: int
     reason: str = ""
     against: str = ""
@@ -62,7 +62,7 @@ class GroupFigure:
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class FigureChangePoint:
     """A change point: from ``run`` on the figure has another level. ``change`` is relative, infinite from 0."""
 
     run: TrendRun
@@ -82,7 +82,7 @@ class FigureTrend:
     better: Better
     values: tuple[FigureValue, ...]
     groups: tuple[GroupFigure, ...]
-    turns: tuple[Turn, ...]
+    turns: tuple[FigureChangePoint, ...]
     note: str
 
 
@@ -93,7 +93,7 @@ class PlanTrend:
     plan: str
     cell: str
     runs: tuple[TrendRun, ...]
-    groups: tuple[Group, ...]
+    groups: tuple[RunGroup, ...]
     figures: tuple[FigureTrend, ...]
 
     @property
@@ -103,7 +103,7 @@ class PlanTrend:
 
 
 @dataclass(frozen=True, slots=True)
-class Trend:
+class TrendResult:
     """The trends of all plans, and the runs that are in none."""
 
     by: str
@@ -113,7 +113,7 @@ class Trend:
 
 def trend_of(
     runs: Iterable[TrendRun | LeftOut], by: str = RELEASE_BY, wanted: Sequence[FigureSpec] = (), plan: str = ""
-) -> Trend:
+) -> TrendResult:
     """The trends of some runs, plan by plan. Raises SoakwatchError for an unknown plan, or a label that no run has."""
     given = list(runs)
     counted = [run for run in given if isinstance(run, TrendRun)]
@@ -126,7 +126,7 @@ def trend_of(
         raise SoakwatchError(f"no run has the label {by!r}{hint(by, {RELEASE_BY, *BY_TIME, *known})}")
     cells = grouped(chosen, lambda run: (run.plan, cell_without(run.cell, by)))
     trends = tuple(_plan(name, cell, cells[name, cell], by, wanted) for name, cell in sorted(cells))
-    return Trend(by, trends, tuple(run for run in given if isinstance(run, LeftOut)))
+    return TrendResult(by, trends, tuple(run for run in given if isinstance(run, LeftOut)))
 
 
 def cell_without(cell: str, by: str) -> str:
@@ -147,7 +147,7 @@ def _plan(name: str, cell: str, runs: Sequence[TrendRun], by: str, wanted: Seque
     return PlanTrend(name, cell, ordered, groups, tuple(map(partial(_figure, ordered, groups), specs)))
 
 
-def _groups(runs: Sequence[TrendRun], by: str) -> tuple[Group, ...]:
+def _groups(runs: Sequence[TrendRun], by: str) -> tuple[RunGroup, ...]:
     """The groups in the order of versions where all names are versions, otherwise in the order of their first runs.
     Runs without the label come last."""
     members = grouped(sorted(runs, key=lambda run: (run.begin_ns, run.folder)), lambda run: run.group(by))
@@ -157,7 +157,7 @@ def _groups(runs: Sequence[TrendRun], by: str) -> tuple[Group, ...]:
     if "" in members:
         names.append("")
     return tuple(
-        Group(name or _NONE.format(by), tuple(members[name]), Counter(run.verdict for run in members[name]))
+        RunGroup(name or _NONE.format(by), tuple(members[name]), Counter(run.verdict for run in members[name]))
         for name in names
     )
 
@@ -177,11 +177,11 @@ def _usual(runs: Sequence[TrendRun]) -> tuple[FigureSpec, ...]:
     return tuple(seen.values())
 
 
-def _figure(runs: Sequence[TrendRun], groups: Sequence[Group], spec: FigureSpec) -> FigureTrend:
-    rows = [Row(run.folder.name, run.labels, spec.text, _value(run, spec)) for run in runs]
+def _figure(runs: Sequence[TrendRun], groups: Sequence[RunGroup], spec: FigureSpec) -> FigureTrend:
+    rows = [RunFigure(run.folder.name, run.labels, spec.text, _value(run, spec)) for run in runs]
     shown = next((row.value for row in rows if row.value.value is not None), rows[0].value)
     lines: list[GroupFigure] = []
-    earlier: tuple[str, Level] | None = None
+    earlier: tuple[str, FigureLevel] | None = None
     first = 0
     for group in groups:  # the rows stand in the order of the groups
         found, lacking = level(rows[first : first + len(group.runs)])
@@ -194,14 +194,16 @@ def _figure(runs: Sequence[TrendRun], groups: Sequence[Group], spec: FigureSpec)
     return FigureTrend(spec, shown.unit, shown.better, tuple(row.value for row in rows), tuple(lines), turns, note)
 
 
-def _against(line: GroupFigure, name: str, earlier: Level, better: Better) -> GroupFigure:
+def _against(line: GroupFigure, name: str, earlier: FigureLevel, better: Better) -> GroupFigure:
     new, old = line.level.median or 0.0, earlier.median or 0.0
     change = (new - old) / abs(old) if old else 0.0 if not new else None
     tested = diff(line.level, earlier, MARGIN)
     return replace(line, against=name, change=change, outcome=tested.judged(better), why=tested.reason)
 
 
-def _turns(runs: Sequence[TrendRun], rows: Sequence[Row], better: Better) -> tuple[tuple[Turn, ...], str]:
+def _turns(
+    runs: Sequence[TrendRun], rows: Sequence[RunFigure], better: Better
+) -> tuple[tuple[FigureChangePoint, ...], str]:
     """The change points, or why none was looked for."""
     there = sum(row.value.value is not None for row in rows)
     if there < LEAST_RUNS:
@@ -209,7 +211,7 @@ def _turns(runs: Sequence[TrendRun], rows: Sequence[Row], better: Better) -> tup
     turns = []
     for point in changes(rows, ALPHA, MARGIN):
         worse = None if not better else (point.after > point.before) == (better == "lower")
-        turns.append(Turn(runs[point.index], point.before, point.after, point.change, point.p, worse))
+        turns.append(FigureChangePoint(runs[point.index], point.before, point.after, point.change, point.p, worse))
     return tuple(turns), ""
 
 

@@ -9,14 +9,14 @@ from collections.abc import Mapping
 
 from soakwatch.core.formatting import iso, no_formula
 from soakwatch.runs.figures import FigureValue, figure_text
-from soakwatch.runs.trend import FigureTrend, Group, GroupFigure, PlanTrend, Trend, Turn
+from soakwatch.runs.trend import FigureChangePoint, FigureTrend, GroupFigure, PlanTrend, RunGroup, TrendResult
 from soakwatch.runs.trend_runs import TrendRun
 
 COLUMNS = "plan,cell,group,run,begin,verdict,figure,name,value,unit,better,change_point,reason"
 """The columns of the CSV: a line a run and figure, in the order of the groups and of time within."""
 
 
-def trend_data(trend: Trend) -> dict[str, object]:
+def trend_data(trend: TrendResult) -> dict[str, object]:
     """The trend as JSON. Numbers are in their UCUM units, null with a reason where there is none. A change point names
     the first run of the new level; its change is null where the level before was 0."""
     return {
@@ -31,7 +31,7 @@ def figure_data(value: FigureValue) -> dict[str, object]:
     return {"value": value.value, "unit": value.unit, "better": value.better, "reason": value.reason}
 
 
-def trend_csv(trend: Trend) -> str:
+def trend_csv(trend: TrendResult) -> str:
     """The single values as CSV with ``COLUMNS``. A missing value is empty and has its reason."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -81,7 +81,7 @@ def _run(run: TrendRun, by: str) -> dict[str, object]:
     }
 
 
-def _group(group: Group) -> dict[str, object]:
+def _group(group: RunGroup) -> dict[str, object]:
     return {
         "name": group.name,
         "runs": [run.folder.name for run in group.runs],
@@ -130,7 +130,7 @@ def _line(line: GroupFigure) -> Mapping[str, object]:
     }
 
 
-def _turn(turn: Turn) -> Mapping[str, object]:
+def _turn(turn: FigureChangePoint) -> Mapping[str, object]:
     return {
         "run": turn.run.folder.name,
         "before": turn.before,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from soakwatch.core.formatting import SYMBOLS, extent
 from soakwatch.runs.figures import FigureValue, figure_text
-from soakwatch.runs.trend import FigureTrend, GroupFigure, Turn
+from soakwatch.runs.trend import FigureChangePoint, FigureTrend, GroupFigure
 from soakwatch_model.finding import Outcome
 from soakwatch_rules.stats.repetitions import fewest
 from soakwatch_rules.wording.words import counted
@@ -68,7 +68,7 @@ def outcome_text(line: GroupFigure) -> str:
     return _OUTCOMES.get(line.outcome, line.outcome)
 
 
-def turn_text(figure: FigureTrend, turn: Turn) -> str:
+def turn_text(figure: FigureTrend, turn: FigureChangePoint) -> str:
     """A change point in one sentence, without its run."""
     before, after = (figure_text(figure.spec, FigureValue(value, figure.unit)) for value in (turn.before, turn.after))
     word = "" if turn.worse is None else ", worse" if turn.worse else ", better"

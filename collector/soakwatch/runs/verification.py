@@ -17,7 +17,7 @@ from soakwatch_model.tree import parse_json
 EXIT_CHANGED = 1
 
 
-class State(StrEnum):
+class SealState(StrEnum):
     """What came of it."""
 
     WHOLE = "whole and as sealed"
@@ -33,11 +33,11 @@ class State(StrEnum):
 
 
 _EXIT_CODES = {
-    State.WHOLE: EXIT_PASS,
-    State.CHANGED: EXIT_CHANGED,
-    State.OTHER_DIGEST: EXIT_CHANGED,
-    State.NOT_BY_THEM: EXIT_CHANGED,
-    State.NOT_STAMPED_BY_THEM: EXIT_CHANGED,
+    SealState.WHOLE: EXIT_PASS,
+    SealState.CHANGED: EXIT_CHANGED,
+    SealState.OTHER_DIGEST: EXIT_CHANGED,
+    SealState.NOT_BY_THEM: EXIT_CHANGED,
+    SealState.NOT_STAMPED_BY_THEM: EXIT_CHANGED,
 }
 
 
@@ -47,7 +47,7 @@ class Verification:
     signers, "" where none was given; ``key`` the key that the signature says it is of, ``stamped`` the time of a time
     stamp that was checked."""
 
-    state: State
+    state: SealState
     run: str
     checked: Checked
     lines: tuple[str, ...]
@@ -91,25 +91,25 @@ def verify(
     if checked.changed:
         what = "sealed" if seal is not None else "written"
         lines = [f"changed since it was {what}: {run}", *(f"  {change}" for change in checked.changes)]
-        return Verification(State.CHANGED, run, checked, (*lines, *_about(checked)), _key(seal))
+        return Verification(SealState.CHANGED, run, checked, (*lines, *_about(checked)), _key(seal))
     if seal is None:
         return _unsealed(view, run, checked)
     key = _key(seal)
     if digest and digest.lower() != seal.digest:
         if digest.lower() in checked.earlier:
             line = f"sealed again since the seal with that digest: {run}; what changed between the two is not kept"
-            return Verification(State.SEALED_AGAIN, run, checked, (line, *_about(checked)), key)
+            return Verification(SealState.SEALED_AGAIN, run, checked, (line, *_about(checked)), key)
         line = f"not the digest of this record: {run}"
-        return Verification(State.OTHER_DIGEST, run, checked, (line, *_about(checked)), key)
+        return Verification(SealState.OTHER_DIGEST, run, checked, (line, *_about(checked)), key)
     about, name = list(_about(checked)), ""
     if allowed is not None:
         if not seal.signature:
-            return Verification(State.UNSIGNED, run, checked, (f"{State.UNSIGNED}: {run}", *about))
+            return Verification(SealState.UNSIGNED, run, checked, (f"{SealState.UNSIGNED}: {run}", *about))
         try:
             name = signer(seal.document, seal.signature, allowed)
         except SignatureError as error:
             line = f"sealed, but not by an allowed signer: {run}"
-            return Verification(State.NOT_BY_THEM, run, checked, (line, f"  {error}", *about), key)
+            return Verification(SealState.NOT_BY_THEM, run, checked, (line, f"  {error}", *about), key)
         about.append(f"  signed by {name} with {key}")
     elif key:
         about.append(f"  signed with {key}, not checked: name those who may sign with --allowed-signers")
@@ -118,27 +118,27 @@ def verify(
     stamped = ""
     if authority is not None:
         if not seal.stamp:
-            line = f"{State.UNSTAMPED}: {run}"
-            return Verification(State.UNSTAMPED, run, checked, (line, *about), key, name)
+            line = f"{SealState.UNSTAMPED}: {run}"
+            return Verification(SealState.UNSTAMPED, run, checked, (line, *about), key, name)
         try:
             stamped = check_stamp(seal.document, seal.stamp, authority)
         except TimeStampError as error:
             line = f"sealed, but not stamped by that authority: {run}"
-            return Verification(State.NOT_STAMPED_BY_THEM, run, checked, (line, f"  {error}", *about), key, name)
+            return Verification(SealState.NOT_STAMPED_BY_THEM, run, checked, (line, f"  {error}", *about), key, name)
         about.append(f"  time stamp {stamped}, by the authority of {authority}")
     elif seal.stamp:
         about.append("  time stamp not checked: name the root certificate of its authority with --tsa-ca")
-    return Verification(State.WHOLE, run, checked, (f"{State.WHOLE}: {run}", *about), key, name, stamped)
+    return Verification(SealState.WHOLE, run, checked, (f"{SealState.WHOLE}: {run}", *about), key, name, stamped)
 
 
 def _unsealed(view: RecordView, run: str, checked: Checked) -> Verification:
     if not checked.chained:
         line = f"from before seals: {run}; nothing tells whether it was changed (soakwatch seal seals it as it is)"
-        return Verification(State.OLD, run, checked, (line,))
+        return Verification(SealState.OLD, run, checked, (line,))
     state = lifecycle_of(view.metas(), view.path)
     why = {"ended": "has ended", "broken off": "broke off", "running": "goes on", "waiting": "goes on"}[state]
     line = f"not sealed: {run} {why}; its chain of {checked.links} links was checked up to now, and nothing is changed"
-    return Verification(State.UNSEALED, run, checked, (line,))
+    return Verification(SealState.UNSEALED, run, checked, (line,))
 
 
 def _about(checked: Checked) -> tuple[str, ...]:

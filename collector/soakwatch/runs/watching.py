@@ -13,7 +13,7 @@ from soakwatch.plan import Plan
 from soakwatch.plan.timeline import PlannedPhase
 from soakwatch.record import StoredEvent
 from soakwatch.runs.clock_steps import clock_steps, step_words
-from soakwatch.runs.state import Coming, PhaseState, RunState, SourceState, what_comes
+from soakwatch.runs.state import NextPlanned, PhaseState, RunState, SourceState, what_comes
 from soakwatch.runs.status import SourceStatus, Status
 from soakwatch.runs.status_words import own_words, span
 from soakwatch_model.finding import Outcome
@@ -89,7 +89,7 @@ def phase_position_words(phases: Sequence[PhaseState]) -> str:
     return f"{begun} of {len(phases)}" if goes_on and len(phases) > 1 else ""
 
 
-def coming_words(coming: Coming | None, now_ns: int) -> str:
+def coming_words(coming: NextPlanned | None, now_ns: int) -> str:
     """What is planned next, and in how long."""
     if coming is None or coming.kind == "end":
         return ""

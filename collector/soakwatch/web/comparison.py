@@ -12,8 +12,8 @@ from soakwatch.core.formatting import natural
 from soakwatch.record import RecordView, SeriesKey
 from soakwatch.report.plot import Pieces
 from soakwatch.runs.compare.comparison import Compared, compared
-from soakwatch.runs.compare.figures import Side
-from soakwatch.runs.compare.targets import Asked
+from soakwatch.runs.compare.figures import FigureSide
+from soakwatch.runs.compare.targets import CompareOptions
 from soakwatch.runs.figures import STANDARD
 from soakwatch.web.overlay import Overlaid, Overlay, overlays
 from soakwatch.web.summaries import Stamp, stamp_of
@@ -33,7 +33,7 @@ class Comparison:
     pieces: Pieces
 
 
-def comparison(folders: Sequence[Path], asked: Asked | None = None) -> Comparison:
+def comparison(folders: Sequence[Path], asked: CompareOptions | None = None) -> Comparison:
     """Compare runs with the first of them.
 
     Raises RecordError for an unreadable or empty record, SoakwatchError for a missing target.

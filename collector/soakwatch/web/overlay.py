@@ -18,7 +18,7 @@ from soakwatch.report.load import generators
 from soakwatch.report.palette import DASHES, GREY, LINES, PHASES
 from soakwatch.report.plot import Band, Line, Pieces, Plot, Points, TimeAxis, pieces_of
 from soakwatch.report.plot_axes import reach, shortened
-from soakwatch.runs.compare.phases import Slot
+from soakwatch.runs.compare.phases import PhaseSlot
 from soakwatch.runs.compare.targets import TargetMap
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
@@ -52,7 +52,7 @@ class Overlay:
 
 
 def overlays(
-    runs: Sequence[Overlaid], keys: Sequence[SeriesKey], slots: Sequence[Slot]
+    runs: Sequence[Overlaid], keys: Sequence[SeriesKey], slots: Sequence[PhaseSlot]
 ) -> tuple[Pieces, tuple[Overlay, ...]]:
     """Plots of series (by the names of the reference's targets) that at least two of the runs have samples of, in the
     order of the keys; at most ``MAX_PLOTS``.
@@ -91,7 +91,7 @@ def overlays(
 class _Axis:
     """The time of the plots: phases behind one another, in units of ``step_s`` seconds."""
 
-    slots: Sequence[Slot]
+    slots: Sequence[PhaseSlot]
     step_s: float
     unit: str
     span_s: float

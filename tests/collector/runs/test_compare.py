@@ -16,7 +16,7 @@ from tests.commands import Command
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.record import RecordView
 from soakwatch.runs.compare.comparison import differences, matrix, setup_of
-from soakwatch.runs.compare.figures import FigureRow, Side, figures
+from soakwatch.runs.compare.figures import FigureRow, FigureSide, figures
 from soakwatch.runs.compare.phases import parts_of, slots_of
 from soakwatch.runs.compare.targets import target_map
 from soakwatch_model.fact import Growth
@@ -85,7 +85,8 @@ def figures_of(*views: RecordView) -> Mapping[str, FigureRow]:
     """The figures of runs by their heads, the first is the reference."""
     roles = [view.roles() for view in views]
     sides = [
-        Side(view, view.findings(live=False), target_map(own, roles[0])) for view, own in zip(views, roles, strict=True)
+        FigureSide(view, view.findings(live=False), target_map(own, roles[0]))
+        for view, own in zip(views, roles, strict=True)
     ]
     return {row.head: row for row in figures(sides, slots_of([(view.window(), view.phases()) for view in views]))}
 

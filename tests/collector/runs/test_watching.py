@@ -11,7 +11,7 @@ from soakwatch.cli.display.follow import RecordedRun, follow, show_outcome, show
 from soakwatch.plan import plan_from_text
 from soakwatch.plan.timeline import stretches
 from soakwatch.record import Record
-from soakwatch.runs.state import Coming, PhaseState, StateReader
+from soakwatch.runs.state import NextPlanned, PhaseState, StateReader
 from soakwatch.runs.status import RunSnapshot
 from soakwatch.runs.watching import coming_words, course_words, phase_position_words, status_of
 from soakwatch_model.event import Event
@@ -158,4 +158,4 @@ def test_what_comes_next_by_the_plan_alone() -> None:
     assert course_words(known, plan, BEGIN + 400 * SECOND) == ("2 of 2", "")
     assert phase_position_words([PhaseState("soak", 0, 1, "now")]) == ""
     assert phase_position_words([PhaseState("a", 0, 1, "over"), PhaseState("b", 1, 2, "over")]) == ""
-    assert coming_words(Coming("end", "end of the run", 5), 0) == ""
+    assert coming_words(NextPlanned("end", "end of the run", 5), 0) == ""

@@ -12,7 +12,7 @@ from soakwatch.campaign.tables.spec import Measured
 from soakwatch.core.errors import RecordError
 from soakwatch.record import RecordView
 from soakwatch.runs.figures import STANDARD, FigureSpec, FigureValue, figure_of, standard_figures
-from soakwatch.runs.frame import Level, Row, grouped, level
+from soakwatch.runs.frame import FigureLevel, RunFigure, grouped, level
 from soakwatch_model.finding import Outcome
 from soakwatch_rules.wording.words import counted
 
@@ -26,7 +26,7 @@ Readings = Mapping[Path, Mapping[str, FigureValue]]
 
 
 @dataclass(frozen=True, slots=True)
-class CellFigure(Level):
+class CellFigure(FigureLevel):
     """A figure of a cell. Derived figures have no numbers of single runs.
 
     ``short`` says in a word or two why the number, or a part of its runs, is missing; ``note`` is what else a reader
@@ -160,15 +160,15 @@ def cell_figure(figure: Measured, runs: Sequence[CellRun], readings: Readings) -
     return CellFigure(found.unit, figure.better or found.better, *numbers, reason or short, short=short)
 
 
-def _row(figure: Measured, run: CellRun, readings: Readings) -> Row:
+def _row(figure: Measured, run: CellRun, readings: Readings) -> RunFigure:
     read = None if run.folder is None or run.state != ENDED else readings.get(run.folder, {}).get(figure.name)
     name, labels = f"{run.repetition}", run.cell.values
     if read is None:
         short, reason = _absence([run])
-        return Row(name, labels, figure.name, FigureValue(None, "", "", reason), short)
+        return RunFigure(name, labels, figure.name, FigureValue(None, "", "", reason), short)
     if read.value is None or not math.isfinite(read.value):
         read = replace(read, reason=read.reason or f"no reading of {figure.spec.metric}")
-    return Row(name, labels, figure.name, read, NO_READING)
+    return RunFigure(name, labels, figure.name, read, NO_READING)
 
 
 def _absence(runs: Sequence[CellRun]) -> tuple[str, str]:

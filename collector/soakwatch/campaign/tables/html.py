@@ -15,7 +15,7 @@ from markupsafe import Markup
 from soakwatch.campaign.model import CellRun
 from soakwatch.campaign.tables.cells import CellData
 from soakwatch.campaign.tables.result import DEFINITION, CampaignResult, extent_words, verdict_words
-from soakwatch.campaign.tables.sheet import Words
+from soakwatch.campaign.tables.sheet import CellText
 from soakwatch.campaign.tables.spec import ExpectedLoss, Figure, Measured, Per, ScaleUp, Share
 from soakwatch.core.formatting import utc
 from soakwatch.core.units import show_seconds
@@ -101,7 +101,7 @@ def _numbers(result: CampaignResult) -> list[tuple[str, str]]:
     return facts + ([("compared with", result.earlier)] if result.earlier else [])
 
 
-def _href(words: Words, link: Link, index: Mapping[str, int]) -> str:
+def _href(words: CellText, link: Link, index: Mapping[str, int]) -> str:
     """The link of a cell: to its run where it has one, to the line that lists them where it has several."""
     began = [run for run in words.runs if run.folder is not None]
     return link(began[0]) if len(began) == 1 else f"#cell-{index[began[0].cell.id]}" if began else ""

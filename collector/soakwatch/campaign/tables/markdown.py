@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from soakwatch.campaign.tables.result import DEFINITION, CampaignResult, extent_words, verdict_words
-from soakwatch.campaign.tables.sheet import Sheet, Words
+from soakwatch.campaign.tables.sheet import CellText, Sheet
 from soakwatch.core.formatting import SYMBOLS
 from soakwatch.report.markdown import markdown_text
 
@@ -29,7 +29,7 @@ def _row(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _cell(words: Words) -> str:
+def _cell(words: CellText) -> str:
     if words.absent:
         return f"*{markdown_text(words.main)}*"
     if words.outcome is not None:
@@ -40,7 +40,7 @@ def _cell(words: Words) -> str:
     return " ".join(part for part in (main, markdown_text(words.beside), _note(words)) if part)
 
 
-def _note(words: Words) -> str:
+def _note(words: CellText) -> str:
     return f"({markdown_text(words.note)})" if words.note else ""
 
 

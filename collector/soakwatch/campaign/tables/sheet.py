@@ -19,7 +19,7 @@ _MOST_SHOWN = 100_000  # a number that is longer is shown in a larger unit
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class CellText:
     """A cell in words. ``main`` is the number or the verdict, ``beside`` its interval or range, ``mark`` best or worst,
     ``note`` what else matters. ``absent``: there is no number, and ``main`` says why in a word or two. ``why`` is the
     full reason of what is missing; it stands below the table."""
@@ -49,7 +49,7 @@ class Sheet:
     head: tuple[str, ...]
     across: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[tuple[str, ...], tuple[Words, ...]], ...]
+    rows: tuple[tuple[tuple[str, ...], tuple[CellText, ...]], ...]
     legend: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -134,7 +134,7 @@ def _sheet(view: View, spec: TablesSpec, scales: Mapping[str, _Shown]) -> Sheet:
     every = " × ".join(axis for axis in (*view.row_axes, *view.column_axes) if axis != FIGURES)
     title = ": ".join(part for part in (view.title, subject, of) if part) or f"by {every}"
     rows = []
-    noted: list[tuple[Entry, Words]] = []
+    noted: list[tuple[Entry, CellText]] = []
     before: list[str] = []
     for row in view.rows:
         words = key_words(row, view.row_axes)
@@ -151,13 +151,13 @@ def _sheet(view: View, spec: TablesSpec, scales: Mapping[str, _Shown]) -> Sheet:
     return Sheet(title, head, across, columns, tuple(rows), _legend(view), _notes(noted))
 
 
-def _words(entry: Entry, view: View, scales: Mapping[str, _Shown]) -> Words:
+def _words(entry: Entry, view: View, scales: Mapping[str, _Shown]) -> CellText:
     runs = () if entry.data is None else entry.data.runs
     if entry.absent:
         word = _cut(entry.short)
-        return Words(word, why=entry.absent if word != entry.absent else "", absent=True, runs=runs)
+        return CellText(word, why=entry.absent if word != entry.absent else "", absent=True, runs=runs)
     if entry.verdict is not None:
-        return Words(entry.verdict.words, outcome=entry.verdict.outcome, runs=runs)
+        return CellText(entry.verdict.words, outcome=entry.verdict.outcome, runs=runs)
     figure = entry.figure
     assert figure is not None
     assert figure.median is not None
@@ -178,10 +178,10 @@ def _words(entry: Entry, view: View, scales: Mapping[str, _Shown]) -> Words:
     lacks = _cut(figure.short or figure.reason)  # such as "6 of 7 runs"
     note = "; ".join(part for part in (figure.note, lacks) if part)
     why = figure.reason if figure.short or len(lacks) < len(figure.reason) else ""
-    return Words(text(figure.median), " ".join(beside), entry.mark, note, why, shade=entry.shade, runs=runs)
+    return CellText(text(figure.median), " ".join(beside), entry.mark, note, why, shade=entry.shade, runs=runs)
 
 
-def _notes(cells: Sequence[tuple[Entry, Words]]) -> tuple[str, ...]:
+def _notes(cells: Sequence[tuple[Entry, CellText]]) -> tuple[str, ...]:
     """The reasons of what is missing in a table, each once, with the cells that lack it."""
     about: dict[str, dict[str, None]] = {}
     for entry, words in cells:

@@ -16,7 +16,7 @@ from soakwatch.campaign.model import Cell
 from soakwatch.core.units import share
 from soakwatch.core.validation import shown
 from soakwatch.core.yaml import value_name
-from soakwatch.plan.parts import Shape, Text
+from soakwatch.plan.parts import PlanModel, Text
 from soakwatch.runs.figures import Better, FigureSpec
 
 VERDICT = "verdict"
@@ -100,7 +100,7 @@ def where_words(where: Where) -> str:
     return ", ".join(f"{axis} {' or '.join(allowed)}" for axis, allowed in where.items())
 
 
-class Ceiling(Shape):
+class Ceiling(PlanModel):
     """The value of an axis that stands for the generator alone (a patch cable). What lies within ``within`` of its
     figure is the generator's limit, not the device's."""
 
@@ -109,7 +109,7 @@ class Ceiling(Shape):
     within: Part = 0.02
 
 
-class MeasuredShape(Shape):
+class MeasuredShape(PlanModel):
     """A figure by its expression."""
 
     figure: Text
@@ -128,7 +128,7 @@ class Measured:
     ceiling: Ceiling | None = None
 
 
-class ScaleUp(Shape):
+class ScaleUp(PlanModel):
     """Relative scale-up of the figure ``of`` along an axis of numbers: f(n) / (n · f(1)); the least value is 1."""
 
     of: Text = Field(alias="scale_up")
@@ -136,7 +136,7 @@ class ScaleUp(Shape):
     name: Name = ""
 
 
-class Share(Shape):
+class Share(PlanModel):
     """The figure ``of`` as a share of what it is at the value ``to`` of the axis ``along``; as ``cost``, what is
     missing to it."""
 
@@ -147,7 +147,7 @@ class Share(Shape):
     cost: bool = False
 
 
-class Per(Shape):
+class Per(PlanModel):
     """One figure over another: packets per joule, bytes per connection."""
 
     of: Text = Field(alias="figure")
@@ -155,7 +155,7 @@ class Per(Shape):
     name: Name = ""
 
 
-class Overload(Shape):
+class Overload(PlanModel):
     """Where loss is expected: the figures of loss and of packets offered and received, and the axis of the load.
 
     The capacity is the highest received rate of a cell whose loss is at most ``lossless``, among the cells that differ
@@ -197,7 +197,7 @@ Figure = Measured | Derived
 """A figure of cells; the names in derived ones are those of figures before it."""
 
 
-class TableSpec(Shape):
+class TableSpec(PlanModel):
     """One table. ``rows`` and ``columns`` are axes, or ``figures``; each combination of the axes that are in neither
     is a view of its own. ``figures`` are names, ``verdict`` among them; ``figure`` is how a file may name a single one.
     ``show`` is what stands beside the median."""
@@ -216,7 +216,7 @@ class TableSpec(Shape):
         return ("interval",) if self.show is None else tuple(self.show)
 
 
-class Limit(Shape):
+class Limit(PlanModel):
     """What every run of the cells must keep, or (``of``) the cell's median only."""
 
     figure: Text
@@ -226,7 +226,7 @@ class Limit(Shape):
     of: Literal["runs", "median"] = "runs"
 
 
-class Claim(Shape):
+class Claim(PlanModel):
     """What a vendor's sheet says: ``value`` ± ``tolerance``, a share."""
 
     figure: Text
@@ -236,7 +236,7 @@ class Claim(Shape):
     where: Where = Field(default_factory=dict)
 
 
-class Comparison(Shape):
+class Comparison(PlanModel):
     """Every other value of an axis against the value ``to``. A change within ``margin`` counts as none."""
 
     axis: Text

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 
 from soakwatch.campaign.tables.result import DEFINITION, CampaignResult, extent_words, verdict_words
-from soakwatch.campaign.tables.sheet import Sheet, Words
+from soakwatch.campaign.tables.sheet import CellText, Sheet
 from soakwatch.core.formatting import SYMBOLS
 from soakwatch.report.console import ConsoleWriter, Part
 from soakwatch.report.console_blocks import STYLES
@@ -82,7 +82,7 @@ def _draw(writer: ConsoleWriter, left: Sequence[Column], right: Sequence[Column]
             writer.say(*parts)
 
 
-def _lines(writer: ConsoleWriter, words: Words) -> list[Part]:
+def _lines(writer: ConsoleWriter, words: CellText) -> list[Part]:
     """A cell in the lines that it takes: one in a pipe."""
     if words.absent:
         return [(words.main, "dim")]

@@ -46,7 +46,7 @@ def command(
     from soakwatch.record import RecordView
     from soakwatch.runs.catalog import find_run
     from soakwatch.runs.compare.comparison import MAX_RUNS, compared, compared_data
-    from soakwatch.runs.compare.targets import Asked, match_of
+    from soakwatch.runs.compare.targets import CompareOptions, match_of
 
     targets: dict[str, dict[str, str]] = {}
     for text in matches:
@@ -60,7 +60,7 @@ def command(
         raise click.UsageError(f"name 2 to {MAX_RUNS} runs ({len(folders)} given)")
     with ExitStack() as stack:
         views = [stack.enter_context(RecordView.open(folder)) for folder in folders]
-        data = compared(folders, views, Asked(targets=targets))
+        data = compared(folders, views, CompareOptions(targets=targets))
     if as_json:
         click.echo(json.dumps(compared_data(data), indent=2, ensure_ascii=False))
     else:

@@ -7,8 +7,8 @@ import click
 from soakwatch.core.formatting import SYMBOLS, utc
 from soakwatch.core.tables import harmless, show_table
 from soakwatch.core.units import show_seconds
-from soakwatch.runs.compare.comparison import Cell, Compared
-from soakwatch.runs.compare.figures import Change
+from soakwatch.runs.compare.comparison import Compared, OutcomeCell
+from soakwatch.runs.compare.figures import FigureChange
 from soakwatch_rules.wording.words import counted
 
 _MAX_SETUP, _MAX_CELL = 20, 48
@@ -58,7 +58,7 @@ def _show_outcomes(data: Compared, numbers: list[str]) -> None:
     )
 
 
-def _outcome(cell: Cell) -> str:
+def _outcome(cell: OutcomeCell) -> str:
     return "–" if cell.outcome is None else f"{SYMBOLS[cell.outcome]} {cell.outcome.value}"
 
 
@@ -82,7 +82,7 @@ def _show_figures(data: Compared, numbers: list[str]) -> None:
     click.echo("A result is proven for these runs, beyond 3 %; how much runs of one release differ, only several show.")
 
 
-def _change(change: Change | None) -> tuple[str, str]:
+def _change(change: FigureChange | None) -> tuple[str, str]:
     return ("–", "") if change is None else (change.words, change.result)
 
 

@@ -8,7 +8,7 @@ from soakwatch.core.formatting import natural, quantity, subject
 from soakwatch.judge.verdict import Verdict
 from soakwatch.report.blocks import CONSOLE, HTML, Block, Cell, Column, Table
 from soakwatch.report.page import Page
-from soakwatch.runs.compare.figures import Side, figures
+from soakwatch.runs.compare.figures import FigureSide, figures
 from soakwatch.runs.compare.phases import slots_of
 from soakwatch.runs.compare.targets import target_map
 from soakwatch_model.finding import Finding
@@ -51,7 +51,7 @@ def _figures(page: Page) -> list[list[Cell | str]]:
         return []
     views = (page.earlier, page.source)
     roles = [view.roles() for view in views]
-    sides = [Side(view, (), target_map(own, roles[0])) for view, own in zip(views, roles, strict=True)]
+    sides = [FigureSide(view, (), target_map(own, roles[0])) for view, own in zip(views, roles, strict=True)]
     slots = slots_of([(view.window(), view.phases()) for view in views])
     rows: list[list[Cell | str]] = []
     for row in figures(sides, slots):

@@ -12,9 +12,9 @@ from soakwatch.core.fingerprints import BYTES, comparable_trees, readable
 from soakwatch.core.formatting import natural
 from soakwatch.core.yaml import parse
 from soakwatch.record import RecordView
-from soakwatch.runs.compare.figures import FigureRow, Side, figures
-from soakwatch.runs.compare.phases import Slot, parts_of, slots_of
-from soakwatch.runs.compare.targets import Asked, TargetMap, target_map
+from soakwatch.runs.compare.figures import FigureRow, FigureSide, figures
+from soakwatch.runs.compare.phases import PhaseSlot, parts_of, slots_of
+from soakwatch.runs.compare.targets import CompareOptions, TargetMap, target_map
 from soakwatch.runs.frame import grouped, pivot
 from soakwatch.runs.summary import RunSummary, summary_in
 from soakwatch_model.finding import Finding, Outcome
@@ -28,7 +28,7 @@ _OBJECTIONS = {Outcome.FAIL, Outcome.WARN}
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class OutcomeCell:
     """What a rule said of a target in one run: its worst outcome, how many findings had it, of how many, and why.
     ``outcome`` is None where the rule did not judge the target."""
 
@@ -44,7 +44,7 @@ class OutcomeRow:
 
     rule: str
     target: str
-    cells: tuple[Cell, ...]
+    cells: tuple[OutcomeCell, ...]
 
     @property
     def differs(self) -> bool:
@@ -55,7 +55,7 @@ class OutcomeRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ComparedRow:
     """One line of a table of runs: its head, and a cell a run. ``differs``: all runs have it, and they do not agree."""
 
     head: str
@@ -71,23 +71,23 @@ class Compared:
     have; ``unlisted`` counts what was left out of both."""
 
     runs: tuple[RunSummary, ...]
-    sides: tuple[Side, ...]
-    slots: tuple[Slot, ...]
+    sides: tuple[FigureSide, ...]
+    slots: tuple[PhaseSlot, ...]
     targets: tuple[TargetMap, ...]
     phases: tuple[str, ...]
     matrix: tuple[OutcomeRow, ...]
     figures: tuple[FigureRow, ...]
-    setup: tuple[Line, ...]
-    partly: tuple[Line, ...]
+    setup: tuple[ComparedRow, ...]
+    partly: tuple[ComparedRow, ...]
     unlisted: int
 
 
-def compared(folders: Sequence[Path], views: Sequence[RecordView], asked: Asked | None = None) -> Compared:
+def compared(folders: Sequence[Path], views: Sequence[RecordView], asked: CompareOptions | None = None) -> Compared:
     """Compare runs, whose records are open, with the first of them.
 
     Raises RecordError for a record that cannot be read or is empty, SoakwatchError for a target that is not there.
     """
-    asked = asked or Asked()
+    asked = asked or CompareOptions()
     unknown = sorted(asked.targets.keys() - {folder.name for folder in folders[1:]})
     if unknown:
         raise SoakwatchError(f"targets are matched of {unknown[0]!r}, which is not compared with another run")
@@ -96,7 +96,7 @@ def compared(folders: Sequence[Path], views: Sequence[RecordView], asked: Asked 
         target_map(own, roles[0], asked.targets.get(folder.name)) for own, folder in zip(roles, folders, strict=True)
     )
     sides = tuple(
-        Side(view, view.findings(live=view.meta("verdict") is None), each)
+        FigureSide(view, view.findings(live=view.meta("verdict") is None), each)
         for view, each in zip(views, targets, strict=True)
     )
     slots = slots_of([(view.window(), view.phases()) for view in views], by_phase=asked.by_phase)
@@ -137,12 +137,12 @@ def matrix(runs: Sequence[Sequence[Finding]]) -> tuple[OutcomeRow, ...]:
     return tuple(sorted(rows, key=rank))
 
 
-def _cell(findings: Sequence[Finding]) -> Cell:
+def _cell(findings: Sequence[Finding]) -> OutcomeCell:
     if not findings:
-        return Cell(None)
+        return OutcomeCell(None)
     worst = min(findings, key=lambda finding: list(Outcome).index(finding.outcome))
     count = sum(finding.outcome is worst.outcome for finding in findings)
-    return Cell(worst.outcome, count, len(findings), worst.sentence[:MAX_REASON])
+    return OutcomeCell(worst.outcome, count, len(findings), worst.sentence[:MAX_REASON])
 
 
 def setup_of(view: RecordView, names: Mapping[str, str] | None = None) -> Mapping[str, str]:
@@ -181,7 +181,7 @@ def _named_source(label: str, names: Mapping[str, str]) -> str:
     return f"{names.get(target, target)}{slash}{source}"
 
 
-def differences(setups: Sequence[Mapping[str, str]]) -> tuple[Line, ...]:
+def differences(setups: Sequence[Mapping[str, str]]) -> tuple[ComparedRow, ...]:
     """The lines of the set-ups that are not the same in all runs; those that all runs have come first."""
     lines = []
     for key, found in sorted(pivot(setups).items(), key=lambda item: natural(item[0])):
@@ -192,7 +192,7 @@ def differences(setups: Sequence[Mapping[str, str]]) -> tuple[Line, ...]:
             texts = tuple(readable(key, cell) for cell in cells)
             texts = texts if len(set(texts)) == len(set(cells)) else cells
             shown = tuple(text[:_MAX_CHARACTERS] for text in texts)
-            lines.append(Line((path or what).removesuffix(BYTES), what, shown, differs=ABSENT not in cells))
+            lines.append(ComparedRow((path or what).removesuffix(BYTES), what, shown, differs=ABSENT not in cells))
     return tuple(sorted(lines, key=lambda line: not line.differs))
 
 

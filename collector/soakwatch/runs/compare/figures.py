@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from soakwatch.core.formatting import natural, quantity
 from soakwatch.record import SeriesKey
 from soakwatch.record.source import ReportSource
-from soakwatch.runs.compare.phases import Slot, parts_of
+from soakwatch.runs.compare.phases import PhaseSlot, parts_of
 from soakwatch.runs.compare.targets import TargetMap
 from soakwatch.runs.figures import (
     STANDARD,
@@ -49,7 +49,7 @@ _RESULTS = {"equivalent": "the same", "undecided": "not decided"}
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FigureChange:
     """How a figure differs from that of the reference run. ``relative`` is (new - old) / old, None from 0; ``low`` and
     ``high`` its 95 % interval, None where the parts of the runs do not have the figure; ``result`` says what is
     proven (better, worse, different, the same, not decided), "" where that was not asked."""
@@ -63,7 +63,7 @@ class Change:
     def words(self) -> str:
         """As a person reads it.
 
-        >>> Change(0.0772, 0.052, 0.101, "worse").words, Change(2.5).words
+        >>> FigureChange(0.0772, 0.052, 0.101, "worse").words, FigureChange(2.5).words
         ('+7.7 % (+5.2 to +10 %)', 'x 3.5')
         """
         if self.relative is None:
@@ -85,7 +85,7 @@ class FigureRow:
     head: str
     of: str
     cells: tuple[str, ...]
-    changes: tuple[Change | None, ...]
+    changes: tuple[FigureChange | None, ...]
     values: tuple[float | None, ...]
     unit: str
 
@@ -96,7 +96,7 @@ class FigureRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class FigureSide:
     """A run of a comparison: its record, its findings, its targets beside those of the reference."""
 
     view: ReportSource
@@ -112,7 +112,7 @@ class _Row:
     values: tuple[FigureValue, ...]
 
 
-def figures(sides: Sequence[Side], slots: Sequence[Slot], most: int = 60) -> tuple[FigureRow, ...]:
+def figures(sides: Sequence[FigureSide], slots: Sequence[PhaseSlot], most: int = 60) -> tuple[FigureRow, ...]:
     """The key figures of each run (of its phases under load, else of all of it), a row for each series
     that two of the runs have, and their changes from the first, by phase time. ``slots`` are the phases of the runs.
 
@@ -146,7 +146,7 @@ def figures(sides: Sequence[Side], slots: Sequence[Slot], most: int = 60) -> tup
     return (*shown, *_slopes(sides))
 
 
-def _rows(sides: Sequence[Side], most: int) -> list[_Row]:
+def _rows(sides: Sequence[FigureSide], most: int) -> list[_Row]:
     names = [side.targets.shown for side in sides]
     roles: dict[str, str] = {}
     known: list[Mapping[SeriesKey, SeriesKey]] = []
@@ -181,7 +181,7 @@ def _rows(sides: Sequence[Side], most: int) -> list[_Row]:
 
 
 def _compared(
-    row: _Row, sides: Sequence[Side], number: int, parts: Sequence[tuple[Window, Window]]
+    row: _Row, sides: Sequence[FigureSide], number: int, parts: Sequence[tuple[Window, Window]]
 ) -> Difference | None:
     """A figure in the parts of a run against that in the parts of the reference; None where too few have it."""
     if row.spec.statistic not in _IN_PARTS or row.values[0].value is None or row.values[number].value is None:
@@ -201,19 +201,19 @@ def _compared(
     return by_parts([new for new, _ in both], [old for _, old in both], MARGIN)
 
 
-def _change(row: _Row, number: int, tested: Difference | None, *, as_long: bool) -> Change | None:
+def _change(row: _Row, number: int, tested: Difference | None, *, as_long: bool) -> FigureChange | None:
     before, after = row.values[0].value, row.values[number].value
     if tested is not None:
         judged = tested.judged(row.values[0].better)
         result = _RESULTS.get(judged, judged)
         if tested.change is None:
-            return Change(None, result=result) if before != after else Change(0.0, result="the same")
-        return Change(tested.change, tested.low, tested.high, result)
+            return FigureChange(None, result=result) if before != after else FigureChange(0.0, result="the same")
+        return FigureChange(tested.change, tested.low, tested.high, result)
     if before is None or after is None or (row.spec.statistic == "total" and not as_long):
         return None
     if before == after:
-        return Change(0.0)
-    return Change((after - before) / abs(before) if before else None)
+        return FigureChange(0.0)
+    return FigureChange((after - before) / abs(before) if before else None)
 
 
 def _share(value: float) -> str:
@@ -229,7 +229,7 @@ def _share(value: float) -> str:
     return f"{float(f'{100 * value:+.2g}'):+,.10g} %" if value else "0 %"
 
 
-def _slopes(sides: Sequence[Side]) -> Iterable[FigureRow]:
+def _slopes(sides: Sequence[FigureSide]) -> Iterable[FigureRow]:
     """What the rule measured as growth, a row a series."""
     by_run: list[dict[tuple[str, str, str], tuple[float, str]]] = []
     for side in sides:

@@ -14,7 +14,7 @@ PARTS = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class PhaseSlot:
     """One phase of a comparison: its name, its window in each run (None where a run lacks it), and how many seconds of
     it are shown. What only one run has is cut to the longest of the others."""
 
@@ -28,7 +28,7 @@ class Slot:
         return sum(window is not None for window in self.windows) > 1
 
 
-def slots_of(runs: Sequence[tuple[Window, Sequence[Phase]]], *, by_phase: bool = True) -> tuple[Slot, ...]:
+def slots_of(runs: Sequence[tuple[Window, Sequence[Phase]]], *, by_phase: bool = True) -> tuple[PhaseSlot, ...]:
     """The phases of some runs, each given as its window and its phases, in the order of the first run. The second soak
     of a run is aligned with the second soak of another. Not ``by_phase``, and where no phase is shared, each run is one
     slot."""
@@ -57,12 +57,12 @@ def _numbered(phases: Sequence[Phase]) -> dict[tuple[str, int], Window]:
     return windows
 
 
-def _slot(name: str, windows: Sequence[Window | None]) -> Slot:
+def _slot(name: str, windows: Sequence[Window | None]) -> PhaseSlot:
     lengths = sorted((window.seconds for window in windows if window is not None), reverse=True)
-    return Slot(name, tuple(windows), lengths[min(1, len(lengths) - 1)])
+    return PhaseSlot(name, tuple(windows), lengths[min(1, len(lengths) - 1)])
 
 
-def parts_of(slots: Sequence[Slot], one: int, other: int) -> tuple[tuple[tuple[Window, Window], ...], str]:
+def parts_of(slots: Sequence[PhaseSlot], one: int, other: int) -> tuple[tuple[tuple[Window, Window], ...], str]:
     """About ``PARTS`` pairs of windows of equal length at the same phase time of two runs (by their numbers), and the
     names of their phases: those under load, otherwise all that both have. Empty where they share none."""
     both = [(slot.name, a, b) for slot in slots if (a := slot.windows[one]) and (b := slot.windows[other])]

@@ -11,7 +11,7 @@ from soakwatch.core.suggest import hint
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class CompareOptions:
     """How runs are to be compared. ``by_phase`` aligns runs by their phases, otherwise by their begins. ``targets``
     says for a run (by the name of its folder) which of its targets stands for which of the reference's."""
 

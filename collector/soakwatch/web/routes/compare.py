@@ -11,7 +11,7 @@ from starlette.responses import RedirectResponse, Response
 from soakwatch.core.errors import RecordError, SoakwatchError
 from soakwatch.core.formatting import share_text, subject, utc
 from soakwatch.core.units import show_seconds
-from soakwatch.runs.compare.targets import Asked, match_of
+from soakwatch.runs.compare.targets import CompareOptions, match_of
 from soakwatch.web.endpoint import Endpoint, May, Param, Question
 from soakwatch.web.rendering import page
 from soakwatch.web.run_folder import RunFolder
@@ -82,7 +82,7 @@ def _asked(question: Question) -> Asked:
         if pair is not None:
             run, own, theirs = pair
             targets.setdefault(run, {})[own] = theirs
-    return Asked(_by_phase(question), targets)
+    return CompareOptions(_by_phase(question), targets)
 
 
 ENDPOINTS = (

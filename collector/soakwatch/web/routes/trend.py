@@ -13,7 +13,7 @@ from soakwatch.core.formatting import utc
 from soakwatch.core.labels import given_labels, has_labels, labels_words
 from soakwatch.core.units import seconds
 from soakwatch.runs.figures import FigureSpec, parse_figure
-from soakwatch.runs.trend import RELEASE_BY, Trend, trend_of
+from soakwatch.runs.trend import RELEASE_BY, TrendResult, trend_of
 from soakwatch.runs.trend_data import trend_data
 from soakwatch.runs.trend_runs import BY_TIME, CELL, TrendRun, trend_folders
 from soakwatch.runs.trend_words import (
@@ -50,7 +50,7 @@ _PARAMS = (
 class _Asked:
     """What was asked for, and the choices that the folder's runs offer."""
 
-    trend: Trend
+    trend: TrendResult
     by: str
     plan: str
     plans: tuple[str, ...]
