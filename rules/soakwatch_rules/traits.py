@@ -98,7 +98,7 @@ class Marks(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class RuleWords:
     """Words for a reader who does not know the rule.
 
     ``plain`` is the meaning of its failure ("it rebooted"); empty: its name. ``effect`` names its finding among several
@@ -146,7 +146,7 @@ class Inconclusive:
 class Traits:
     """What other code needs to know of a rule beside its findings; all of it is optional."""
 
-    words: Words = Words()
+    words: RuleWords = RuleWords()
     rank: int = 500
     """The lowest rank leads the findings of one cause, and comes first of causes that began together."""
     leads: Leads | None = None

@@ -48,7 +48,7 @@ class _Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Group:
+class FindingGroup:
     """Findings that belong together, passing findings at the same moments, and what explains them."""
 
     kind: CauseKind
@@ -59,7 +59,7 @@ class Group:
     owner: Owner | None = None
 
 
-def describe(context: CauseContext, group: Group) -> Cause:
+def describe(context: CauseContext, group: FindingGroup) -> Cause:
     every = (*group.indexes, *group.witnesses)
     first_ns = _first_ns(context, every)
     indexes = sorted(every, key=lambda index: _order(context, index, first_ns))
@@ -136,7 +136,7 @@ def _order(context: CauseContext, index: int, first_ns: int) -> tuple[object, ..
     return _GRAVE.index(finding.outcome), later, rank, finding.metric.startswith("process."), first, index
 
 
-def _headline(context: CauseContext, indexes: Sequence[int], group: Group) -> str:
+def _headline(context: CauseContext, indexes: Sequence[int], group: FindingGroup) -> str:
     lead, rest = context.findings[indexes[0]], [context.findings[index] for index in indexes[1:]]
     if group.kind is CauseKind.UNSETTLED:
         return rows_by_reason(context.findings, sorted(group.indexes))[0].words
@@ -160,7 +160,7 @@ def _headline(context: CauseContext, indexes: Sequence[int], group: Group) -> st
     return f"{text}; {beside}: {others}" if rest else text
 
 
-def _timeline(context: CauseContext, timed: Sequence[int], group: Group) -> tuple[Mark, ...]:
+def _timeline(context: CauseContext, timed: Sequence[int], group: FindingGroup) -> tuple[Mark, ...]:
     """The moments of all findings in time order, the leading finding first within a moment; the same report about
     several objects at once is one line."""
     several = len({context.findings[index].target for index in timed}) > 1
@@ -220,7 +220,7 @@ def _of_others(context: CauseContext, timed: Sequence[int], *, several: bool) ->
                     yield _entry(context, finding, mark, several=several)
 
 
-def _events(context: CauseContext, timed: Sequence[int], group: Group) -> Iterable[Event]:
+def _events(context: CauseContext, timed: Sequence[int], group: FindingGroup) -> Iterable[Event]:
     """The events that explain the group, and events at its moments that none of its rules judges."""
     if not timed:
         return ()
@@ -250,7 +250,7 @@ def _object(finding: Finding) -> str:
     return name if instance in {None, "0"} else f"{name} #{instance}"
 
 
-def _confidence(context: CauseContext, timed: Sequence[int], group: Group) -> float | None:
+def _confidence(context: CauseContext, timed: Sequence[int], group: FindingGroup) -> float | None:
     """1 - the probability that everything would coincide by chance; each rule counts once, at most 19 to 1."""
     weighed = timed[:_MAX_WEIGHED]
     chances: dict[str, float] = {}

@@ -13,7 +13,7 @@ from soakwatch_model.finding import Finding, InconclusiveReason, MarkKind, Outco
 from soakwatch_model.window import Phase
 from soakwatch_rules.causes.cause import Cause, CauseKind
 from soakwatch_rules.causes.context import REPORTED, CauseContext
-from soakwatch_rules.causes.describe import Group, describe
+from soakwatch_rules.causes.describe import FindingGroup, describe
 from soakwatch_rules.causes.groups import Groups
 from soakwatch_rules.causes.growth import Owner, by_growth_subject, growth_subject, owners
 from soakwatch_rules.causes.reasons import rows_by_reason
@@ -83,7 +83,7 @@ def causes(
         heard.update(witnesses)
         first = next((p for p in members if p in done), None)
         phase = next((loads[p] for p in members if p in loads), None)
-        group = Group(
+        group = FindingGroup(
             kind=_kind(context, members, kinds),
             indexes=tuple(members),
             witnesses=witnesses,

@@ -28,7 +28,7 @@ from soakwatch_rules.sampling import cadence, unseen
 from soakwatch_rules.spans import overlap_s
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.stretched import PacedBlocks, block_length, paced_blocks, runs_of
-from soakwatch_rules.traits import Guide, Traits, Words
+from soakwatch_rules.traits import Guide, RuleWords, Traits
 from soakwatch_rules.wording.names import name_of, thing_of
 from soakwatch_rules.wording.words import counted, duration, first_few, moment, quantity
 
@@ -434,7 +434,7 @@ def _load_of(case: Case, cut: PacedBlocks) -> Floats:
 
 
 TRAITS: Final = Traits(
-    words=Words(
+    words=RuleWords(
         "something changed for the worse",
         "a state or rate changed",
         happened="{thing} on {target} changed for the worse",

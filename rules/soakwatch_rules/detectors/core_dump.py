@@ -18,7 +18,7 @@ from soakwatch_rules.events.intents import assign_incidents, intents
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
-from soakwatch_rules.traits import Crash, Family, Guide, Leads, Traits, Words
+from soakwatch_rules.traits import Crash, Family, Guide, Leads, RuleWords, Traits
 from soakwatch_rules.wording.words import counted, first_few, moment
 
 _GROWING_NS = 600 * 10**9  # one core file: its modification time moves by at most this while it is written
@@ -249,7 +249,7 @@ def _uncovered(folder: Series, events: list[Event], slack_ns: int) -> list[Witne
 
 
 TRAITS: Final = Traits(
-    words=Words("a program crashed", happened="a program crashed on {target}"),
+    words=RuleWords("a program crashed", happened="a program crashed on {target}"),
     rank=50,
     leads=Leads(Crash.CORE, explains=("reboot",), same_death=("kernel_fault",)),
     event_kinds=("core.dump", "core.present", "process.crash", "device.crash", "watchdog"),

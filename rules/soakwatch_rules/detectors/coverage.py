@@ -10,7 +10,7 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Mark, MarkKind,
 from soakwatch_rules.draft import absent, draft, faults
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
-from soakwatch_rules.traits import Family, Guide, Inconclusive, Judges, Traits, Words
+from soakwatch_rules.traits import Family, Guide, Inconclusive, Judges, RuleWords, Traits
 from soakwatch_rules.wording.polls import lost_polls
 from soakwatch_rules.wording.words import counted, duration, moment, quantity
 
@@ -127,7 +127,7 @@ class Coverage(Parameters):
 
 
 TRAITS: Final = Traits(
-    words=Words(
+    words=RuleWords(
         "too many samples are missing", "management silent", happened="too many samples of {target} are missing"
     ),
     rank=920,

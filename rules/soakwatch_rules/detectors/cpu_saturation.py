@@ -24,7 +24,7 @@ from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.saturation import Windows, covered_seconds
 from soakwatch_rules.stats.spikes import MIN_SAMPLES, busy_throughout
 from soakwatch_rules.stats.tally import Tally
-from soakwatch_rules.traits import Family, Guide, Marks, Traits, Words
+from soakwatch_rules.traits import Family, Guide, Marks, RuleWords, Traits
 from soakwatch_rules.wording.plateau import sparse
 from soakwatch_rules.wording.words import counted, duration, first_few, moment, quantity
 
@@ -312,7 +312,7 @@ def _doubts(polls: list[Series], loads: list[Series], cut: list[Series]) -> Iter
 
 
 TRAITS: Final = Traits(
-    words=Words("CPU was saturated", "CPU saturated", happened="the CPU of {target} was saturated"),
+    words=RuleWords("CPU was saturated", "CPU saturated", happened="the CPU of {target} was saturated"),
     rank=90,
     marks=Marks.WITNESSES,
     family=Family.CPU,

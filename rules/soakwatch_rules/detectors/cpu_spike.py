@@ -21,16 +21,16 @@ from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.spikes import (
     MIN_SAMPLES,
     Floats,
-    Level,
+    LevelAndScatter,
     Plateau,
     Plateaus,
-    Shape,
+    SpikeDefinition,
     busy_throughout,
     chance,
     plateaus,
     shortest,
 )
-from soakwatch_rules.traits import Family, Guide, Marks, Traits, Words
+from soakwatch_rules.traits import Family, Guide, Marks, RuleWords, Traits
 from soakwatch_rules.wording.plateau import GAP, SortedPlateaus, doubts_of, mark_of, sparse
 from soakwatch_rules.wording.words import counted, duration, first_few, moment, quantity
 
@@ -194,10 +194,10 @@ class CpuSpike(Parameters):
         )
 
     @property
-    def _shape(self) -> Shape:
-        return Shape(self.enter, self.leave, self.rise, self.sigmas, self.seconds, self.trailing)
+    def _shape(self) -> SpikeDefinition:
+        return SpikeDefinition(self.enter, self.leave, self.rise, self.sigmas, self.seconds, self.trailing)
 
-    def _busy(self, finding: Finding, case: Case, value: Floats, base: Level | None) -> Finding | None:
+    def _busy(self, finding: Finding, case: Case, value: Floats, base: LevelAndScatter | None) -> Finding | None:
         """The finding of a CPU that is busy throughout: poll mode, saturated from the start, or None: judge it."""
         middle = quantity(float(np.median(value)), "1")
         metrics = "use cycles per packet instead"
@@ -259,7 +259,7 @@ class CpuSpike(Parameters):
         cover_s: Floats,
         seen: Plateaus,
         plateaus: SortedPlateaus,
-        base: Level | None,
+        base: LevelAndScatter | None,
     ) -> Finding:
         apart, value = cadence(series) or 1.0, series.values
         keep = max(_LEVEL_READINGS, round(self.trailing / apart))
@@ -267,7 +267,7 @@ class CpuSpike(Parameters):
         matches = [self._shape.shortest(base, apart)] if base else shortest(value, seen, self._shape, keep, apart)
         could = [match for match in matches if match is not None]
         plateaus.room = len(could) / len(matches) if matches else 0.0
-        level = base or Level(value, apart)
+        level = base or LevelAndScatter(value, apart)
         brief = seen.above_s[seen.above_s < self.seconds]
         plateaus.brief, plateaus.brief_s = seen.brief, float(brief.max(initial=0.0))
         used = max(could, default=None)
@@ -353,11 +353,17 @@ class CpuSpike(Parameters):
         return "; ".join(parts)
 
     def _surges(
-        self, case: Case, series: Series, cover_s: Floats, keep: int, base: Level | None, marks: tuple[Mark, ...]
+        self,
+        case: Case,
+        series: Series,
+        cover_s: Floats,
+        keep: int,
+        base: LevelAndScatter | None,
+        marks: tuple[Mark, ...],
     ) -> list[Mark]:
         """Surges: rises that are no spikes, do not recur, and that no phase explains."""
         leave = max(0.0, self.surge - (self.enter - self.leave))
-        shape = Shape(self.surge, leave, self.surge_rise, self.sigmas / 2, self.surge_seconds, self.trailing)
+        shape = SpikeDefinition(self.surge, leave, self.surge_rise, self.sigmas / 2, self.surge_seconds, self.trailing)
         apart = float(np.median(cover_s))
         seen = plateaus(series.values, cover_s, shape, keep, base)
         habits = CpuHabits(case, series, cover_s, seen)
@@ -387,11 +393,11 @@ def _shares(series: Series) -> Series:
     return replace(known, value=np.clip(known.values, 0.0, 1.0))
 
 
-def _baseline(case: Case, series: Series, apart_s: float) -> Level | None:
+def _baseline(case: Case, series: Series, apart_s: float) -> LevelAndScatter | None:
     for other in case.before.baseline:
         calm = _shares(other) if (other.metric, other.object) == (series.metric, series.object) else None
         if calm is not None and len(calm) >= MIN_SAMPLES:
-            return Level(calm.values, cadence(calm) or apart_s)
+            return LevelAndScatter(calm.values, cadence(calm) or apart_s)
     return None
 
 
@@ -405,7 +411,7 @@ def _planned_phase(mark: Mark, case: Case, apart: float) -> str | None:
 
 
 TRAITS: Final = Traits(
-    words=Words("CPU spiked to its maximum", "CPU saturated", happened="the CPU of {target} went to its maximum"),
+    words=RuleWords("CPU spiked to its maximum", "CPU saturated", happened="the CPU of {target} went to its maximum"),
     rank=91,
     marks=Marks.WITNESSES,
     family=Family.CPU,

@@ -23,7 +23,7 @@ from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.stats.distributions import binomial_above, gamma_quantile
 from soakwatch_rules.stats.flow import Steps, amounts, restarts, steps
-from soakwatch_rules.traits import Family, Guide, Marks, Traits, Words
+from soakwatch_rules.traits import Family, Guide, Marks, RuleWords, Traits
 from soakwatch_rules.wording.words import counted, digits, duration, first_few, moment, plural, quantity
 
 _SLACK_NS = 5 * 10**9  # added to both ends of a planned phase
@@ -344,7 +344,7 @@ def _noun(series: Series) -> str:
 
 
 TRAITS: Final = Traits(
-    words=Words("packets were lost", "packets lost", happened="{target} dropped packets"),
+    words=RuleWords("packets were lost", "packets lost", happened="{target} dropped packets"),
     rank=100,
     marks=Marks.WITNESSES,
     family=Family.TRAFFIC,

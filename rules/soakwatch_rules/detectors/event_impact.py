@@ -17,13 +17,13 @@ from soakwatch_model.roles import DUT
 from soakwatch_rules.draft import draft
 from soakwatch_rules.events.expectations import UnmetAnnouncement, unmet_announcements
 from soakwatch_rules.events.impact import EventScope, Impact, ReturnTime, event_scopes, impact
-from soakwatch_rules.events.impact_summary import Fault, doubts, outage_words, summary
+from soakwatch_rules.events.impact_summary import EventFault, doubts, outage_words, summary
 from soakwatch_rules.events.operator_events import operator_events
 from soakwatch_rules.load.traffic import Traffic, traffic
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import spacing
-from soakwatch_rules.traits import Guide, Inconclusive, Traits, Words
+from soakwatch_rules.traits import Guide, Inconclusive, RuleWords, Traits
 from soakwatch_rules.wording.words import counted, digits, duration, plural, plus_minus, quantity
 
 _MAX_EVENTS = 300  # events of one kind: a log may report thousands
@@ -37,7 +37,7 @@ class _Assessment:
 
     impact: Impact
     outcome: Outcome
-    faults: tuple[Fault, ...] = ()  # what is wrong, or why it is undecided
+    faults: tuple[EventFault, ...] = ()  # what is wrong, or why it is undecided
     why: InconclusiveReason | None = None
     settle: str = ""
 
@@ -216,7 +216,9 @@ class EventImpact(Parameters):
         event = event_impact.event
         limit_s = self.within or self._deadline_s(event)
         broken = list(unmet_announcements(case, event_impact))
-        faults = [Fault(u.text) for u in broken if not (u.open or u.blind)] + self._over(event_impact, limit_s, unit)
+        faults = [EventFault(u.text) for u in broken if not (u.open or u.blind)] + self._over(
+            event_impact, limit_s, unit
+        )
         if faults:
             return _Assessment(event_impact, Outcome.FAIL, tuple(faults))
         if (pending := self._pending(case, event_impact, limit_s, broken)) is not None:
@@ -229,21 +231,23 @@ class EventImpact(Parameters):
                 reason = blind or f"the outage could not be measured: {event_impact.blind}"
                 settle = "use a generator that reports packets sent and received, or probe a peer (icmp, tcp)"
                 return _Assessment(
-                    event_impact, Outcome.INCONCLUSIVE, (Fault(reason),), InconclusiveReason.NO_REFERENCE, settle
+                    event_impact, Outcome.INCONCLUSIVE, (EventFault(reason),), InconclusiveReason.NO_REFERENCE, settle
                 )
             return _Assessment(event_impact, Outcome.PASS if event_impact.back else Outcome.NOT_APPLICABLE)
         blind = next((u.text for u in broken if u.blind), "")
         if blind:
             settle = "receive syslog or traps from the device, or announce something that is polled"
             return _Assessment(
-                event_impact, Outcome.INCONCLUSIVE, (Fault(blind),), InconclusiveReason.NO_REFERENCE, settle
+                event_impact, Outcome.INCONCLUSIVE, (EventFault(blind),), InconclusiveReason.NO_REFERENCE, settle
             )
         # Measured, but too coarsely to hold the limits.
         blind_s = 0.0 if event_impact.traffic is None or event_impact.spans else event_impact.traffic.blind_s
         if blind_s > (self.outage or event_impact.seen_s):
             reason = f"received traffic is so noisy that an outage under {duration(blind_s)} cannot be detected"
             settle = "record packets sent and received, or probe a peer (icmp, tcp) more often"
-            return _Assessment(event_impact, Outcome.INCONCLUSIVE, (Fault(reason),), InconclusiveReason.NOISE, settle)
+            return _Assessment(
+                event_impact, Outcome.INCONCLUSIVE, (EventFault(reason),), InconclusiveReason.NOISE, settle
+            )
         if self.outage and event_impact.seconds + event_impact.error_s > self.outage:
             reason = (
                 f"an outage of {plus_minus(event_impact.seconds, event_impact.error_s, 's')} may exceed the limit "
@@ -252,7 +256,7 @@ class EventImpact(Parameters):
             return _Assessment(
                 event_impact,
                 Outcome.INCONCLUSIVE,
-                (Fault(reason),),
+                (EventFault(reason),),
                 InconclusiveReason.CADENCE,
                 "probe, or poll the load, more often",
             )
@@ -261,42 +265,42 @@ class EventImpact(Parameters):
             return _Assessment(
                 event_impact,
                 Outcome.INCONCLUSIVE,
-                (Fault(reason),),
+                (EventFault(reason),),
                 InconclusiveReason.NO_REFERENCE,
                 "record packets sent and received",
             )
         # No limit is broken; what did not return in time still warns.
         if not event_impact.over:
-            return _Assessment(event_impact, Outcome.WARN, (Fault("traffic did not come back"),))
+            return _Assessment(event_impact, Outcome.WARN, (EventFault("traffic did not come back"),))
         if limit_s and (names := _late(event_impact.back, limit_s, event_impact.seen_s)):
             reason = f"traffic came back, but {names} was not at the level before within {duration(limit_s)}"
-            return _Assessment(event_impact, Outcome.WARN, (Fault(reason, "levels"),))
+            return _Assessment(event_impact, Outcome.WARN, (EventFault(reason, "levels"),))
         return _Assessment(event_impact, Outcome.PASS)
 
     def _deadline_s(self, event: Event) -> float:
         return 0.0 if event.deadline_ns is None else max(0.0, (event.deadline_ns - event.begin_ns) * 1e-9)
 
-    def _over(self, event_impact: Impact, limit_s: float, unit: str) -> list[Fault]:
+    def _over(self, event_impact: Impact, limit_s: float, unit: str) -> list[EventFault]:
         """What exceeds its limit even when the measuring error is deducted."""
-        matches: list[Fault] = []
+        matches: list[EventFault] = []
         if (
             self.outage
             and event_impact.seconds is not None
             and event_impact.seconds - event_impact.error_s > self.outage
         ):
-            matches.append(Fault(f"{outage_words(event_impact.seconds)}, limit {duration(self.outage)}", "outage"))
+            matches.append(EventFault(f"{outage_words(event_impact.seconds)}, limit {duration(self.outage)}", "outage"))
         if self.loss and event_impact.traffic is not None and event_impact.traffic.lost > self.loss:
             lost = f"{digits(event_impact.traffic.lost)} {plural(unit)} lost"
-            matches.append(Fault(f"{lost}, limit {digits(self.loss)}"))
+            matches.append(EventFault(f"{lost}, limit {digits(self.loss)}"))
         if not limit_s:
             return matches
         seen_s = event_impact.seen_s
         down_s = max(((span.down_ns - event_impact.event.begin_ns) * 1e-9 for span in event_impact.spans), default=0.0)
         if down_s > limit_s:
-            matches.append(Fault(f"traffic was not back within {duration(limit_s)} of the start"))
+            matches.append(EventFault(f"traffic was not back within {duration(limit_s)} of the start"))
         if names := _late([b for b in event_impact.back if b.served], limit_s, seen_s):
             text = f"{names} was not at the level before within {duration(limit_s)} of the start"
-            matches.append(Fault(text, "levels"))
+            matches.append(EventFault(text, "levels"))
         return matches
 
     def _pending(
@@ -309,7 +313,7 @@ class EventImpact(Parameters):
             return _Assessment(
                 event_impact,
                 Outcome.INCONCLUSIVE,
-                (Fault(still),),
+                (EventFault(still),),
                 InconclusiveReason.PENDING,
                 "judge again after the deadline",
             )
@@ -318,7 +322,7 @@ class EventImpact(Parameters):
             return _Assessment(
                 event_impact,
                 Outcome.INCONCLUSIVE,
-                (Fault(reason),),
+                (EventFault(reason),),
                 InconclusiveReason.PENDING,
                 f"needs {duration(left_s)} more",
             )
@@ -421,7 +425,7 @@ def _numbers(assessments: Sequence[_Assessment]) -> dict[str, float]:
 
 
 TRAITS: Final = Traits(
-    words=Words("an event cost more than allowed", happened="{thing} on {target} cost more than allowed"),
+    words=RuleWords("an event cost more than allowed", happened="{thing} on {target} cost more than allowed"),
     expected_as="outage",
     inconclusive=Inconclusive(required=True),
     guide=Guide(

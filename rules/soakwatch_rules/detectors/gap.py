@@ -15,7 +15,7 @@ from soakwatch_rules.management.gap_cause import BLAMED, PATH, PLANNED, TOTAL, U
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.silences import silence_to_end
-from soakwatch_rules.traits import Family, Guide, Inconclusive, Judges, Marks, Traits, Words
+from soakwatch_rules.traits import Family, Guide, Inconclusive, Judges, Marks, RuleWords, Traits
 from soakwatch_rules.wording.words import duration, moment
 
 _MAX_MARKS = 100
@@ -160,7 +160,7 @@ class Gap(Parameters):
 
 
 TRAITS: Final = Traits(
-    words=Words("a source was silent for too long", "management silent", happened="{target} did not answer"),
+    words=RuleWords("a source was silent for too long", "management silent", happened="{target} did not answer"),
     rank=910,
     marks=Marks.WITNESSES,
     judges=Judges.ANSWERS,

@@ -45,7 +45,7 @@ from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.commanded import Shortfall, shortfall
 from soakwatch_rules.stats.saturation import Means, covered_seconds
-from soakwatch_rules.traits import Guide, Inconclusive, Judges, Traits, Words
+from soakwatch_rules.traits import Guide, Inconclusive, Judges, RuleWords, Traits
 from soakwatch_rules.wording.words import counted, digits, duration, moment, quantity
 
 _COUNTED = tuple(name for side in (SENT, BACK, FAILED) for name in flows(side, PACKETS, REQUESTS, kind=COUNTER))
@@ -481,7 +481,7 @@ def _silent(kept: list[Series], window: Window) -> Iterator[str]:
 
 
 TRAITS: Final = Traits(
-    words=Words(
+    words=RuleWords(
         "the traffic generator did not deliver its load", happened="the traffic generator did not deliver its load"
     ),
     rank=10,

@@ -32,8 +32,8 @@ from soakwatch_rules.stats.blocks import MIN_SAMPLES
 from soakwatch_rules.stats.onset import onset_of
 from soakwatch_rules.stats.tolerance import Thresholds, Tolerance
 from soakwatch_rules.stats.trend import judge_trend
-from soakwatch_rules.stats.trend_answer import Trend
-from soakwatch_rules.traits import Family, GrowthMethod, Guide, Marks, Traits, Words
+from soakwatch_rules.stats.trend_answer import TrendAnswer
+from soakwatch_rules.traits import Family, GrowthMethod, Guide, Marks, RuleWords, Traits
 from soakwatch_rules.wording.growth import doubts_of, per_hour, sentence, settle_of
 from soakwatch_rules.wording.names import name_of
 from soakwatch_rules.wording.words import counted, duration, quantity
@@ -331,7 +331,7 @@ class Growth(Parameters):
     ) -> GrowthOfLife:
         life = judged_life.life
 
-        def ask(at_s: Floats, low: Floats, begin_s: float) -> Trend:
+        def ask(at_s: Floats, low: Floats, begin_s: float) -> TrendAnswer:
             return self._trend(at_s, low, life, life.series.trait, family, begin_s)
 
         return judge_lowest_readings(judged_life, time_s, value, ask)
@@ -348,7 +348,7 @@ class Growth(Parameters):
 
     def _trend(
         self, time_s: Floats, value: Floats, life: Life, trait: Trait, family: int, begin_s: float = 0.0
-    ) -> Trend:
+    ) -> TrendAnswer:
         return judge_trend(
             time_s,
             value,
@@ -407,14 +407,14 @@ class Growth(Parameters):
             else None,
         )
 
-    def _facts(self, trend: Trend, outcome: Outcome, life: Life) -> Iterator[Fact]:
+    def _facts(self, trend: TrendAnswer, outcome: Outcome, life: Life) -> Iterator[Fact]:
         """How certain the growth is, and what grows since when."""
         if math.isfinite(trend.probability):
             yield Certainty(trend.probability, contradicted=trend.guard)
         if outcome in {Outcome.FAIL, Outcome.WARN}:
             yield from onset_of(life.series)
 
-    def _forecast(self, trend: Trend, trait: Trait, life: Life) -> Forecast | None:
+    def _forecast(self, trend: TrendAnswer, trait: Trait, life: Life) -> Forecast | None:
         line, down = trend.line, trait.growth == "down"
         end = trait.low if down else trait.ceiling
         if line is None or end is None or not (line.low > 0 and trend.probability >= self.fail):
@@ -444,7 +444,7 @@ def _numbers(judged_life: GrowthOfLife, sign: int) -> dict[str, float]:
     }
 
 
-def _marks(trend: Trend, life: Life, *, several: bool) -> Iterator[Mark]:
+def _marks(trend: TrendAnswer, life: Life, *, several: bool) -> Iterator[Mark]:
     """The judged life if there are ``several``, and where its slope changed."""
     if several:
         yield Mark(life.window.begin_ns, life.window.end_ns, "the decisive lifetime")
@@ -463,7 +463,7 @@ def _doubts(judged_life: GrowthOfLife, unjudged: int) -> Iterator[str]:
 
 
 TRAITS: Final = Traits(
-    words=Words("something keeps growing", happened="{thing} on {target} keeps growing"),
+    words=RuleWords("something keeps growing", happened="{thing} on {target} keeps growing"),
     rank=80,
     marks=Marks.WHOLE,
     growth=GrowthMethod.SHAPE,

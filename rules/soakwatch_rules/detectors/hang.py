@@ -25,7 +25,7 @@ from soakwatch_rules.spans import common, joined, overlap_s
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.saturation import covered_seconds
 from soakwatch_rules.stats.spikes import busy_throughout
-from soakwatch_rules.traits import Family, Guide, Judges, Leads, Traits, Words
+from soakwatch_rules.traits import Family, Guide, Judges, Leads, RuleWords, Traits
 from soakwatch_rules.wording.words import counted, duration, first_few, moment, quantity
 
 _TOTAL = "system.cpu.utilization"
@@ -337,7 +337,7 @@ def _doubts(
 
 
 TRAITS: Final = Traits(
-    words=Words("it stopped responding or forwarding", happened="{target} stopped responding or forwarding"),
+    words=RuleWords("it stopped responding or forwarding", happened="{target} stopped responding or forwarding"),
     rank=60,
     leads=Leads(whole_device=True),
     expected_as="outage",

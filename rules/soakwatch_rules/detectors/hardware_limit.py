@@ -23,7 +23,7 @@ from soakwatch_rules.draft import absent, draft, half_unread
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import cadence
-from soakwatch_rules.traits import Family, Guide, Inconclusive, Limit, Marks, Traits, Words
+from soakwatch_rules.traits import Family, Guide, Inconclusive, Limit, Marks, RuleWords, Traits
 from soakwatch_rules.wording.words import counted, duration, first_few, moment, quantity
 
 _MAX_MARKS = 50
@@ -443,7 +443,7 @@ def _extent(value: NDArray[np.float64], unit: str) -> str:
 
 
 TRAITS: Final = Traits(
-    words=Words(
+    words=RuleWords(
         "hardware passed its own limit",
         "hardware past its limit",
         happened="{thing} on {target} passed its own limit",

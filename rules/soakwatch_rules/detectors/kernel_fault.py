@@ -22,7 +22,7 @@ from soakwatch_rules.events.intents import Intent, assign_incidents, intents
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
-from soakwatch_rules.traits import Crash, Family, Guide, Leads, Traits, Words
+from soakwatch_rules.traits import Crash, Family, Guide, Leads, RuleWords, Traits
 from soakwatch_rules.wording.words import counted, first_few, moment
 
 _COUNTER = "system.kernel.alarms"
@@ -239,7 +239,7 @@ def _sentences(matches: Iterable[tuple[Incident, str]], note: str = "") -> Itera
 
 
 TRAITS: Final = Traits(
-    words=Words("the kernel logged a fault", happened="the kernel of {target} logged a fault"),
+    words=RuleWords("the kernel logged a fault", happened="the kernel of {target} logged a fault"),
     rank=20,
     leads=Leads(Crash.KERNEL, whole_device=True, explains=("reboot", "process_restart"), same_death=("core_dump",)),
     event_kinds=tuple(KERNEL),

@@ -20,7 +20,7 @@ from soakwatch_rules.latency.blocks import (
     MIN_REFERENCE_BLOCKS,
     READINGS,
     ROUND_TRIP,
-    Grid,
+    LatencyGrid,
     baselines,
     compared_blocks,
     earlier_level,
@@ -33,7 +33,7 @@ from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.slowdown import Slowness
-from soakwatch_rules.traits import Family, Guide, Traits, Words
+from soakwatch_rules.traits import Family, Guide, RuleWords, Traits
 from soakwatch_rules.wording.names import name_of
 from soakwatch_rules.wording.words import counted, duration, first_few, moment
 
@@ -260,7 +260,7 @@ class Latency(Parameters):
         shorter = slow_stretches(case, series, fine, quick, brief, self.floor)
         return self._conclude(case, finding, series, (wide, slow, least), stretches, shorter)
 
-    def _coarse(self, case: Case, series: Series, fine: Grid, own: float | None) -> tuple[Grid, Slowness]:
+    def _coarse(self, case: Case, series: Series, fine: LatencyGrid, own: float | None) -> tuple[LatencyGrid, Slowness]:
         """Blocks doubled in length until the noise lets them show ``factor``, or the run has no room for longer
         ones."""
         most_s = max(fine.block_s, _COARSE * case.window.seconds)
@@ -281,7 +281,7 @@ class Latency(Parameters):
         case: Case,
         finding: Finding,
         series: Series,
-        wide: tuple[Grid, Slowness, float],
+        wide: tuple[LatencyGrid, Slowness, float],
         stretches: list[SlowStretch],
         shorter: list[SlowStretch],
     ) -> Finding:
@@ -375,7 +375,7 @@ def _temporary_words(name: str, level: float, reported: list[SlowStretch]) -> st
 
 
 TRAITS: Final = Traits(
-    words=Words("latency rose and stayed high", happened="latency through {target} rose and stayed high"),
+    words=RuleWords("latency rose and stayed high", happened="latency through {target} rose and stayed high"),
     family=Family.TRAFFIC,
     guide=Guide(
         fails_when=(

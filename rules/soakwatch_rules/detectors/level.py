@@ -18,7 +18,7 @@ from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.votes import n_of_last_m
-from soakwatch_rules.traits import Guide, Limit, Traits, Words
+from soakwatch_rules.traits import Guide, Limit, RuleWords, Traits
 from soakwatch_rules.wording.names import name_of
 from soakwatch_rules.wording.words import counted, duration, first_few, moment, quantity
 
@@ -251,7 +251,7 @@ class Level(Parameters):
 
 
 TRAITS: Final = Traits(
-    words=Words("a limit of the plan was exceeded", happened="{thing} on {target} exceeded a limit of the plan"),
+    words=RuleWords("a limit of the plan was exceeded", happened="{thing} on {target} exceeded a limit of the plan"),
     limit=Limit.PLAN,
     of_returned_load=True,
     guide=Guide(

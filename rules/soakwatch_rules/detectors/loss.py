@@ -47,7 +47,7 @@ from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import unseen
 from soakwatch_rules.stats.outage import Bins, lost_for_good
 from soakwatch_rules.stats.standstill import Stop, stops, stops_of_rate
-from soakwatch_rules.traits import Family, Guide, Traits, Words
+from soakwatch_rules.traits import Family, Guide, RuleWords, Traits
 from soakwatch_rules.wording.words import counted, duration, moment
 
 _MIN_LOST = {PACKETS: 3.0, REQUESTS: 3.0, CONNECTIONS: 3.0, PINGS: 5.0}
@@ -541,7 +541,7 @@ def _lost(kind: str, numbers: Mapping[str, float], seen: LossEvidence) -> Lost:
 
 
 TRAITS: Final = Traits(
-    words=Words("traffic was lost", "traffic lost", happened="traffic through {target} was lost"),
+    words=RuleWords("traffic was lost", "traffic lost", happened="traffic through {target} was lost"),
     rank=110,
     family=Family.TRAFFIC,
     guide=Guide(

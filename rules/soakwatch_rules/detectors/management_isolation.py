@@ -40,7 +40,7 @@ from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.silences import monitor_did_not_poll, silent_all
 from soakwatch_rules.spans import common, overlap_s, without
-from soakwatch_rules.traits import Family, Guide, Traits, Words
+from soakwatch_rules.traits import Family, Guide, RuleWords, Traits
 from soakwatch_rules.wording.words import counted, digits, duration, first_few, moment, quantity
 
 _DEAD_S = 300.0  # as in ``hang``
@@ -470,7 +470,7 @@ def _monitor(ledgers: Sequence[Ledger]) -> Iterator[str]:
 
 
 TRAITS: Final = Traits(
-    words=Words("management became slow under load", happened="the management of {target} became slow under load"),
+    words=RuleWords("management became slow under load", happened="the management of {target} became slow under load"),
     family=Family.POLLS,
     guide=Guide(
         fails_when=(

@@ -24,7 +24,7 @@ from soakwatch_rules.sampling import cadence, expected
 from soakwatch_rules.stats.onset import onset_of
 from soakwatch_rules.stats.rises import Rise, exceeds_start_up, rise_of
 from soakwatch_rules.stats.stages import Comparison, compare, stages, still_rising
-from soakwatch_rules.traits import Family, GrowthMethod, Guide, Marks, Traits, Words
+from soakwatch_rules.traits import Family, GrowthMethod, Guide, Marks, RuleWords, Traits
 from soakwatch_rules.wording.stage import JudgedLife, doubts_of, sentence
 from soakwatch_rules.wording.words import counted, duration
 
@@ -332,7 +332,7 @@ def _after(life: Life, seconds: float) -> Life | None:
 
 
 TRAITS: Final = Traits(
-    words=Words("memory keeps growing", happened="memory of {thing} on {target} keeps growing"),
+    words=RuleWords("memory keeps growing", happened="memory of {thing} on {target} keeps growing"),
     rank=81,
     marks=Marks.WHOLE,
     growth=GrowthMethod.STAGES,

@@ -23,7 +23,7 @@ from soakwatch_rules.peers import finite_numbers
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.stats.distributions import student_quantile
 from soakwatch_rules.stats.flow import amount, binned
-from soakwatch_rules.traits import Guide, Traits, Words
+from soakwatch_rules.traits import Guide, RuleWords, Traits
 from soakwatch_rules.wording.words import duration, first_few, quantity
 
 COST: Final = "source.device.cpu.time"
@@ -323,7 +323,7 @@ def _not_counted(finding: Finding, case: Case, inside: Iterable[Series]) -> Find
 
 
 TRAITS: Final = Traits(
-    words=Words("the monitor took too much of its CPU"),
+    words=RuleWords("the monitor took too much of its CPU"),
     rank=600,
     guide=Guide(
         fails_when="Never by default: it warns if the monitor's own polls take more than 1 % of the device's CPU.",

@@ -16,7 +16,7 @@ from soakwatch_rules.events.intents import assign_incidents, intents
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
-from soakwatch_rules.traits import Crash, Family, Guide, Leads, Traits, Words
+from soakwatch_rules.traits import Crash, Family, Guide, Leads, RuleWords, Traits
 from soakwatch_rules.wording.words import counted, first_few, moment
 
 _COUNTER = "system.memory.oom_kills"
@@ -164,7 +164,7 @@ def _text(event: Event) -> str:
 
 
 TRAITS: Final = Traits(
-    words=Words("it ran out of memory", happened="{target} ran out of memory"),
+    words=RuleWords("it ran out of memory", happened="{target} ran out of memory"),
     rank=40,
     leads=Leads(Crash.MEMORY),
     event_kinds=("kernel.oom",),

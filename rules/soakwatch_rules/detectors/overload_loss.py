@@ -27,7 +27,7 @@ from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.capacity import NOTHING, Capacity, carried, excess
 from soakwatch_rules.stats.flow import binned
 from soakwatch_rules.stats.tally import Tally
-from soakwatch_rules.traits import Family, Guide, Traits, Words
+from soakwatch_rules.traits import Family, Guide, RuleWords, Traits
 from soakwatch_rules.wording.words import duration, moment, percent, quantity, three_digits
 
 _BIN_S = 10.0
@@ -411,7 +411,7 @@ def _counted(flow: _Flow, edges: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 TRAITS: Final = Traits(
-    words=Words(
+    words=RuleWords(
         "it lost more under overload than allowed",
         "packets lost",
         happened="{target} lost more under overload than allowed",

@@ -23,8 +23,8 @@ from soakwatch_rules.stats.decline import Fall, fall, late_fall
 from soakwatch_rules.stats.onset import onset_s
 from soakwatch_rules.stats.standstill import Stop, stops_of_rate
 from soakwatch_rules.stats.trend import judge_trend
-from soakwatch_rules.stats.trend_answer import Trend
-from soakwatch_rules.traits import Family, Guide, Marks, Traits, Words
+from soakwatch_rules.stats.trend_answer import TrendAnswer
+from soakwatch_rules.traits import Family, Guide, Marks, RuleWords, Traits
 from soakwatch_rules.wording.words import counted, duration, percent, quantity
 
 _MIN_SAMPLES = 16
@@ -187,7 +187,7 @@ class PerformanceDecline(Parameters):
             return finding.undecided(reason, InconclusiveReason.TOO_SHORT, f"needs {duration(more)} more")
         return finding.undecided(reason, InconclusiveReason.TOO_FEW, f"needs {_MIN_SAMPLES} samples")
 
-    def _measured(self, finding: Finding, trend: Trend, fell: Fall | None, level: float, span: float) -> Finding:
+    def _measured(self, finding: Finding, trend: TrendAnswer, fell: Fall | None, level: float, span: float) -> Finding:
         scale = span / level
         known = trend.smallest_detectable
         numbers = {"level": level, "probability": trend.probability, "falls_per_hour": _cut(trend.rate * 3600 / level)}
@@ -202,7 +202,7 @@ class PerformanceDecline(Parameters):
             facts=(Certainty(trend.probability),),
         )
 
-    def _conclude(self, finding: Finding, trend: Trend, fell: Fall | None, level: float) -> Finding:
+    def _conclude(self, finding: Finding, trend: TrendAnswer, fell: Fall | None, level: float) -> Finding:
         hourly = f"{percent(-_cut(trend.rate * _HOUR_S / level), sign=True)}/h"
         lower = fell is not None and fell.probability >= _SURE
         change = "" if fell is None else f"last quarter {percent(-_cut(fell.share), sign=True)} compared with the first"
@@ -296,7 +296,7 @@ def _with_onset(case: Case, failed: Finding, seconds: NDArray[np.float64], value
 
 
 TRAITS: Final = Traits(
-    words=Words("throughput declined over time", "forwarding paused", happened="throughput of {target} declined"),
+    words=RuleWords("throughput declined over time", "forwarding paused", happened="throughput of {target} declined"),
     marks=Marks.WHOLE,
     of_returned_load=True,
     family=Family.TRAFFIC,

@@ -35,7 +35,7 @@ from soakwatch_rules.stats.pauses import (
     standstills,
 )
 from soakwatch_rules.stats.standstill import stops_of_rate
-from soakwatch_rules.traits import Family, Guide, Marks, Traits, Words
+from soakwatch_rules.traits import Family, Guide, Marks, RuleWords, Traits
 from soakwatch_rules.wording.words import counted, duration, percent, quantity
 
 _MIN_SAMPLES = 16  # readings of one level
@@ -434,7 +434,7 @@ def _planned_events(case: Case) -> list[Event]:
 
 
 TRAITS: Final = Traits(
-    words=Words("throughput paused", "forwarding paused", happened="throughput of {target} paused"),
+    words=RuleWords("throughput paused", "forwarding paused", happened="throughput of {target} paused"),
     expected_as="outage",
     marks=Marks.WITNESSES,
     of_returned_load=True,

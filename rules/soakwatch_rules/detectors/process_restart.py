@@ -31,7 +31,7 @@ from soakwatch_rules.events.process_life import (
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
-from soakwatch_rules.traits import Crash, Family, Guide, Leads, Traits, Words
+from soakwatch_rules.traits import Crash, Family, Guide, Leads, RuleWords, Traits
 from soakwatch_rules.wording.words import counted, duration, first_few, moment
 
 
@@ -291,7 +291,7 @@ def _announced(case: Case) -> tuple[Intent, ...]:
 
 
 TRAITS: Final = Traits(
-    words=Words("a process restarted", happened="{thing} on {target} restarted"),
+    words=RuleWords("a process restarted", happened="{thing} on {target} restarted"),
     rank=70,
     leads=Leads(Crash.PROCESS, same_death=("core_dump", "kernel_fault", "oom_kill", "process_restart")),
     event_kinds=("process.restart", "process.exit", "process.start"),

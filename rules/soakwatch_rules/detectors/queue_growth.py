@@ -24,8 +24,8 @@ from soakwatch_rules.stats.flow import amount
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.tolerance import Tolerance
 from soakwatch_rules.stats.trend import judge_trend
-from soakwatch_rules.stats.trend_answer import Trend
-from soakwatch_rules.traits import Family, GrowthMethod, Guide, Traits, Words
+from soakwatch_rules.stats.trend_answer import TrendAnswer
+from soakwatch_rules.traits import Family, GrowthMethod, Guide, RuleWords, Traits
 from soakwatch_rules.wording.words import counted, duration, first_few, moment, quantity
 
 _DAY_S = 86400.0
@@ -42,8 +42,8 @@ class _Lifetime(NamedTuple):
 
     window: Window
     series: Series
-    floor: Trend
-    middle: Trend
+    floor: TrendAnswer
+    middle: TrendAnswer
     end_s: float
 
 
@@ -260,7 +260,7 @@ def _full(finding: Finding) -> Finding:
     return replace(finding, outcome=Outcome.WARN if warns else finding.outcome, reason=reason)
 
 
-def _forecast(lifetime: _Lifetime, trend: Trend) -> Forecast | None:
+def _forecast(lifetime: _Lifetime, trend: TrendAnswer) -> Forecast | None:
     """When the line reaches the ceiling; None unless it certainly rises and the interval is narrow enough."""
     line, ceiling = trend.line, lifetime.series.trait.ceiling
     if line is None or ceiling is None or lifetime.series.trait.growth == "down" or not (0 < line.low <= line.high):
@@ -285,7 +285,7 @@ def _load_change(case: Case, window: Window) -> float | None:
     return change if math.isfinite(change) else None
 
 
-def _settle(trend: Trend) -> str:
+def _settle(trend: TrendAnswer) -> str:
     hours = trend.hours_needed
     if hours is None or not math.isfinite(hours):
         return (
@@ -301,7 +301,7 @@ def _hourly(rate: float) -> float:
 
 
 TRAITS: Final = Traits(
-    words=Words("a queue keeps growing", happened="{thing} on {target} keeps growing"),
+    words=RuleWords("a queue keeps growing", happened="{thing} on {target} keeps growing"),
     rank=82,
     growth=GrowthMethod.QUEUE,
     family=Family.MEMORY,

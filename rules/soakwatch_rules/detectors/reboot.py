@@ -16,7 +16,7 @@ from soakwatch_rules.events.intents import assign_incidents, intents
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
-from soakwatch_rules.traits import Crash, Family, Guide, Leads, Traits, Words
+from soakwatch_rules.traits import Crash, Family, Guide, Leads, RuleWords, Traits
 from soakwatch_rules.wording.words import counted, duration, first_few, moment
 
 
@@ -150,7 +150,7 @@ def _contradicted(incident: Incident, boot_id: Series | None) -> bool:
 
 
 TRAITS: Final = Traits(
-    words=Words("it rebooted", happened="{target} rebooted"),
+    words=RuleWords("it rebooted", happened="{target} rebooted"),
     rank=30,
     leads=Leads(Crash.DEVICE, whole_device=True, explains=("process_restart",)),
     event_kinds=("reboot",),

@@ -26,7 +26,7 @@ from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import cadence, expected
 from soakwatch_rules.stats.distributions import student_quantile
 from soakwatch_rules.stats.return_to_level import MIN_WINDOW, OUT, Reference, Return, reference, returned, trend
-from soakwatch_rules.traits import Guide, Inconclusive, Traits, Words
+from soakwatch_rules.traits import Guide, Inconclusive, RuleWords, Traits
 from soakwatch_rules.wording.names import name_of
 from soakwatch_rules.wording.words import counted, duration, first_few, moment, plus_minus, quantity
 
@@ -450,7 +450,7 @@ def _t(back: Return) -> float:
 
 
 TRAITS: Final = Traits(
-    words=Words(
+    words=RuleWords(
         "it did not recover to its earlier level",
         happened="{thing} on {target} did not recover to its earlier level",
     ),

@@ -21,7 +21,7 @@ from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.stats.difference import Difference, by_t, runs_needed
 from soakwatch_rules.stats.flow import amount
 from soakwatch_rules.stats.repetitions import median_interval, repeatability, repetitions_needed
-from soakwatch_rules.traits import Guide, Limit, Marks, Traits, Words
+from soakwatch_rules.traits import Guide, Limit, Marks, RuleWords, Traits
 from soakwatch_rules.wording.words import counted, duration, percent, quantity
 
 _MIN_SAMPLES = 16
@@ -320,7 +320,7 @@ def _least(case: Case, series: Series) -> float:
 
 
 TRAITS: Final = Traits(
-    words=Words("it differs from earlier runs", happened="{target} differs from earlier runs"),
+    words=RuleWords("it differs from earlier runs", happened="{target} differs from earlier runs"),
     marks=Marks.WHOLE,
     limit=Limit.RUNS,
     guide=Guide(

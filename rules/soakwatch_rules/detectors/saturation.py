@@ -25,7 +25,7 @@ from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.tally import Tally
 from soakwatch_rules.stats.tolerance import Tolerance
 from soakwatch_rules.stats.trend import judge_trend
-from soakwatch_rules.traits import Family, Guide, Limit, Traits, Words
+from soakwatch_rules.traits import Family, Guide, Limit, RuleWords, Traits
 from soakwatch_rules.wording.words import counted, duration, first_few, moment, quantity
 
 _SHARE: Final = "1"
@@ -369,7 +369,7 @@ def _amount(limit: float, series: Series) -> str:
 
 
 TRAITS: Final = Traits(
-    words=Words("a table, queue or file system ran full", happened="{thing} on {target} ran full"),
+    words=RuleWords("a table, queue or file system ran full", happened="{thing} on {target} ran full"),
     limit=Limit.ROOM,
     family=Family.MEMORY,
     guide=Guide(

@@ -16,7 +16,7 @@ from soakwatch_model.label import label
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.events.announced import Account, announcements
+from soakwatch_rules.events.announced import AnnouncementAccount, announcements
 from soakwatch_rules.events.incidents import cause_of, counter_witnesses
 from soakwatch_rules.events.sessions import (
     UNLISTED,
@@ -31,7 +31,7 @@ from soakwatch_rules.events.sessions import (
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
-from soakwatch_rules.traits import Family, Guide, Traits, Words
+from soakwatch_rules.traits import Family, Guide, RuleWords, Traits
 from soakwatch_rules.wording.words import counted, digits, duration, first_few, moment
 
 _UP = "network.session.up"
@@ -138,7 +138,7 @@ class SessionFlap(Parameters):
         if not ups and not reports and not roles:
             return (absent(self, case, "session with a peer"),)
         apart_s = max((spacing(s) or 0.0 for s in (*ups, *roles)), default=0.0)
-        account = Account(announcements(case.events, case.window), case.window, round(2e9 * apart_s))
+        account = AnnouncementAccount(announcements(case.events, case.window), case.window, round(2e9 * apart_s))
         others = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(s.time_ns for s in ups[:1000])]))
         judged, unmatched = [], list(reports)
         peers = {label(up.object, "peer") or "" for up in ups}
@@ -223,7 +223,7 @@ class SessionFlap(Parameters):
             session, _, family = text.partition(",family=")
             each = known.get(session)
             found = prefix_collapse(series, each.downs if each else (), self.prefixes, self.settle)
-            if found is None or Account(announcements(case.events, case.window), case.window, 0).covers(
+            if found is None or AnnouncementAccount(announcements(case.events, case.window), case.window, 0).covers(
                 found[0], found[0]
             ):
                 continue
@@ -240,7 +240,9 @@ class SessionFlap(Parameters):
                 marks=(Mark(begin_ns, end_ns, f"{session_name(session)} lost its prefixes"),),
             )
 
-    def _reported(self, case: Case, left: list[Event], ups: list[Series], account: Account) -> Iterator[Finding]:
+    def _reported(
+        self, case: Case, left: list[Event], ups: list[Series], account: AnnouncementAccount
+    ) -> Iterator[Finding]:
         """One finding for each peer that only the device's log or a trap reports."""
         peers: dict[str, list[Event]] = {}
         for event in sorted(left, key=lambda e: e.begin_ns):
@@ -272,7 +274,7 @@ class SessionFlap(Parameters):
                 f"{names} {are} down from begin to end: not judged, for nothing shows that it should be up"
             )
 
-    def _roles(self, case: Case, roles: list[Series], account: Account) -> Iterator[Finding]:
+    def _roles(self, case: Case, roles: list[Series], account: AnnouncementAccount) -> Iterator[Finding]:
         for series in roles:
             name = session_name(series.object)
             if series.metric == _TOPOLOGY:
@@ -295,7 +297,7 @@ class SessionFlap(Parameters):
             )
 
     def _calm(
-        self, case: Case, judged: list[Judged], roles: list[Series], account: Account, reported: set[str]
+        self, case: Case, judged: list[Judged], roles: list[Series], account: AnnouncementAccount, reported: set[str]
     ) -> tuple[Finding, ...]:
         """The finding on all sessions that have none of their own."""
         rest = [each for each in judged if each.series.object not in reported and bool(np.any(each.series.values > 0))]
@@ -335,7 +337,7 @@ class SessionFlap(Parameters):
         )
 
 
-def _settled(up: Series, downs: Sequence[TimeDown], account: Account) -> Judged:
+def _settled(up: Series, downs: Sequence[TimeDown], account: AnnouncementAccount) -> Judged:
     faulty, planned, pending = [], 0, []
     for down in downs:
         wrong, still = account.settle(down)
@@ -388,7 +390,7 @@ def _late(up: Series, case: Case) -> bool:
 
 
 TRAITS: Final = Traits(
-    words=Words(
+    words=RuleWords(
         "a session with a peer went down",
         "sessions went down",
         happened="a session of {target} with a peer went down",

@@ -16,7 +16,7 @@ from soakwatch_rules.machine.cores import Uneven, check_governor, check_idle_sta
 from soakwatch_rules.machine.description import Cores, Machine, described
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import Input, RuleSpec
-from soakwatch_rules.traits import Family, Guide, Judges, Marks, Traits, Words
+from soakwatch_rules.traits import Family, Guide, Judges, Marks, RuleWords, Traits
 from soakwatch_rules.wording.words import counted, first_few
 
 _CHANGE: Final = "setup.change"
@@ -214,7 +214,7 @@ def _changes(case: Case) -> CheckResult:
 
 
 TRAITS: Final = Traits(
-    words=Words("its set-up limits results"),
+    words=RuleWords("its set-up limits results"),
     rank=910,
     event_kinds=(_CHANGE,),
     marks=Marks.WHOLE,

@@ -16,8 +16,8 @@ from soakwatch_rules.lives import Life, lives
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
-from soakwatch_rules.stats.steps import Step, Steps, steps
-from soakwatch_rules.traits import Guide, Traits, Words
+from soakwatch_rules.stats.steps import LevelStep, Steps, steps
+from soakwatch_rules.traits import Guide, RuleWords, Traits
 from soakwatch_rules.wording.words import counted, duration, first_few, moment, quantity
 
 _WIDTH = 8  # blocks in a window
@@ -30,7 +30,7 @@ _NEAR = 3.0  # cadences
 class ExplainedStep:
     """A step of one life, when it happened, and what explains it."""
 
-    step: Step
+    step: LevelStep
     time_ns: int
     causes: tuple[str, ...]
 
@@ -265,7 +265,7 @@ def _because(explained: ExplainedStep) -> str:
 
 
 TRAITS: Final = Traits(
-    words=Words("a level jumped and stayed", happened="{thing} on {target} jumped and stayed"),
+    words=RuleWords("a level jumped and stayed", happened="{thing} on {target} jumped and stayed"),
     of_returned_load=True,
     guide=Guide(
         fails_when=(

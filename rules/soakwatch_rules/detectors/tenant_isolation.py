@@ -22,7 +22,7 @@ from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.peers import finite_numbers
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.stats.contrast import Contrast, contrast
-from soakwatch_rules.traits import Family, Guide, Limit, Traits, Words
+from soakwatch_rules.traits import Family, Guide, Limit, RuleWords, Traits
 from soakwatch_rules.wording.words import counted, duration, first_few, quantity
 
 Floats = NDArray[np.float64]
@@ -346,7 +346,7 @@ def _marks(load: RaisedLoad, edges_ns: NDArray[np.int64], name: str) -> tuple[Ma
 
 
 TRAITS: Final = Traits(
-    words=Words("one tenant's load cost the others"),
+    words=RuleWords("one tenant's load cost the others"),
     rank=420,
     limit=Limit.PLAN,
     family=Family.TRAFFIC,

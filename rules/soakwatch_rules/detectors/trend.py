@@ -31,7 +31,7 @@ from soakwatch_rules.stats.onset import onset_of
 from soakwatch_rules.stats.steady import Rise, rise_of, rises_throughout
 from soakwatch_rules.stats.tolerance import Thresholds, Tolerance
 from soakwatch_rules.stats.trend import judge_trend
-from soakwatch_rules.traits import Guide, Marks, Traits, Words
+from soakwatch_rules.traits import Guide, Marks, RuleWords, Traits
 from soakwatch_rules.wording.names import name_of
 from soakwatch_rules.wording.words import counted, duration, quantity
 
@@ -399,7 +399,7 @@ def _seconds(life: Life) -> Floats:
 
 
 TRAITS: Final = Traits(
-    words=Words(
+    words=RuleWords(
         "a level moved steadily the wrong way",
         "a level that crept",
         happened="{thing} on {target} went up or down all the time",

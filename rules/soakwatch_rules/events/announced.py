@@ -48,7 +48,7 @@ def announcements(events: Iterable[Event], window: Window) -> tuple[Announcement
     return tuple(sorted(found, key=lambda a: (a.end_ns, a.begin_ns, a.kind)))
 
 
-class Account:
+class AnnouncementAccount:
     """The announcements of a target, and how many sessions each has excused so far."""
 
     def __init__(self, announced: Sequence[Announcement], window: Window, slack_ns: int) -> None:

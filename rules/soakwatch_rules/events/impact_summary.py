@@ -13,7 +13,7 @@ _WHOLE = 0.9  # share lost in an outage that stops all traffic
 _PROBES = 3
 
 
-class Fault(NamedTuple):
+class EventFault(NamedTuple):
     """What is wrong with an event, or why it is undecided; ``says`` is what the summary then need not repeat: the
     length of the outage, or the levels that are not back."""
 
@@ -21,7 +21,7 @@ class Fault(NamedTuple):
     says: Literal["outage", "levels", ""] = ""
 
 
-def summary(event_impact: Impact, load: Traffic | None, faults: Sequence[Fault] = ()) -> str:
+def summary(event_impact: Impact, load: Traffic | None, faults: Sequence[EventFault] = ()) -> str:
     """One event in one sentence: its ``faults``, the outage, the peaks, and when everything was back."""
     event, clauses, said = event_impact.event, [fault.text for fault in faults], {fault.says for fault in faults}
     length, evidence = _outage(event_impact, load)

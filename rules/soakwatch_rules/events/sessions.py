@@ -252,7 +252,7 @@ def prefix_collapse(
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class RoleChange:
     """One change of role: 2 is active, 1 standby, 0 neither."""
 
     after_ns: int
@@ -264,7 +264,7 @@ _ROLE = {2.0: "master", 1.0: "backup", 0.0: "neither"}
 _PORT = {2.0: "forwarding", 1.0: "blocking"}
 
 
-def state_changes(role: Series) -> tuple[Turn, ...]:
+def state_changes(role: Series) -> tuple[RoleChange, ...]:
     """Every change to or from active. For a spanning tree port only between forwarding and blocking, and not while it
     comes up (listening, learning, forwarding)."""
     stp = label(role.object, "protocol") == "stp"
@@ -275,5 +275,5 @@ def state_changes(role: Series) -> tuple[Turn, ...]:
             continue
         words = _PORT if stp else _ROLE
         text = f"{words.get(before, before)} to {words.get(after, after)}"
-        found.append(Turn(int(role.time_ns[i]), int(role.time_ns[i + 1]), text))
+        found.append(RoleChange(int(role.time_ns[i]), int(role.time_ns[i + 1]), text))
     return tuple(found)

@@ -13,7 +13,7 @@ from soakwatch_model.finding import InconclusiveReason, Outcome
 from soakwatch_model.series import Series
 from soakwatch_rules.lives import Life
 from soakwatch_rules.stats.following import LoadDependence
-from soakwatch_rules.stats.trend_answer import Trend
+from soakwatch_rules.stats.trend_answer import TrendAnswer
 from soakwatch_rules.wording.growth import near_limit, released_words
 
 _HIGH: Final = 0.98  # quantile of the readings of a life
@@ -29,8 +29,8 @@ class GrowthOfLife:
     """
 
     life: Life
-    trend: Trend
-    raw: Trend
+    trend: TrendAnswer
+    raw: TrendAnswer
     follows: LoadDependence | None = None
     lowest: str = ""
     cut: bool = False

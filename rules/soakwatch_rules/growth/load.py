@@ -15,7 +15,7 @@ from soakwatch_rules.lives import Life
 from soakwatch_rules.stats.blocks import blocks, how_many
 from soakwatch_rules.stats.daily import DAY_S, is_daily_sine
 from soakwatch_rules.stats.following import LoadDependence, explaining_load, holds_throughout
-from soakwatch_rules.stats.trend_answer import Trend
+from soakwatch_rules.stats.trend_answer import TrendAnswer
 from soakwatch_rules.wording.growth import hourly, per_hour
 from soakwatch_rules.wording.words import duration, percent, quantity
 
@@ -51,7 +51,7 @@ def load_followed(
     return follows, rest
 
 
-def load_numbers(follows: LoadDependence, raw: Trend, sign: int) -> dict[str, float]:
+def load_numbers(follows: LoadDependence, raw: TrendAnswer, sign: int) -> dict[str, float]:
     """Numbers of what the load explains, and of the ``raw`` trend including the load's part."""
     return {
         "load_share": follows.share,
@@ -62,7 +62,7 @@ def load_numbers(follows: LoadDependence, raw: Trend, sign: int) -> dict[str, fl
     }
 
 
-def with_load(reason: str, follows: LoadDependence, raw: Trend, trait: Trait) -> str:
+def with_load(reason: str, follows: LoadDependence, raw: TrendAnswer, trait: Trait) -> str:
     """The reason extended by the load that the life follows, and its change including the load's part."""
     if follows.straight:
         return f"{reason}; but {follows.metric} also rises steadily and would explain {100 * follows.share:.0f} %"
@@ -72,7 +72,7 @@ def with_load(reason: str, follows: LoadDependence, raw: Trend, trait: Trait) ->
     return f"{text}; including load effects it changes by {hourly(raw.rate, trait)}"
 
 
-def part_of_a_wave(finding: Finding, trend: Trend, life: Life, series: Series, run_s: float) -> Finding:
+def part_of_a_wave(finding: Finding, trend: TrendAnswer, life: Life, series: Series, run_s: float) -> Finding:
     """The failed finding, inconclusive if the rise may be part of a daily cycle.
 
     It may be if a life below half a day rose by less than 2 % in total (below six hours: 3 %, or, if restarts cut it

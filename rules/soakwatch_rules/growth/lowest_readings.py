@@ -13,10 +13,10 @@ from soakwatch_model.finding import InconclusiveReason, Outcome
 from soakwatch_rules.growth.lifetimes import GrowthOfLife
 from soakwatch_rules.stats.blocks import Blocks, blocks, opened
 from soakwatch_rules.stats.level import net_change
-from soakwatch_rules.stats.trend_answer import Trend
+from soakwatch_rules.stats.trend_answer import TrendAnswer
 
 Floats = NDArray[np.float64]
-Ask = Callable[[Floats, Floats, float], Trend]
+Ask = Callable[[Floats, Floats, float], TrendAnswer]
 """Judges values at their times, from a second of the life to its end."""
 
 _LOWEST: Final = 24  # stretches
@@ -82,7 +82,7 @@ def judge_lowest_readings(judged_life: GrowthOfLife, time_s: Floats, value: Floa
     return judged_life
 
 
-def _decided(judged_life: GrowthOfLife, trend: Trend, words: str) -> GrowthOfLife:
+def _decided(judged_life: GrowthOfLife, trend: TrendAnswer, words: str) -> GrowthOfLife:
     return GrowthOfLife(judged_life.life, trend, trend, lowest=words)
 
 
@@ -94,7 +94,7 @@ def _lowest(time_s: Floats, value: Floats, span_s: float, number: int) -> Blocks
     return cut if cut.missing == 0 else None
 
 
-def _proves(trend: Trend) -> bool:
+def _proves(trend: TrendAnswer) -> bool:
     """Whether it fails clearly and a straight line, over all or after a bend, exceeds what is allowed."""
     bent = trend.bend_s is not None and trend.line is not None and trend.line.low > trend.allowed
     return trend.outcome is Outcome.FAIL and trend.probability >= _CLEARLY and (trend.guard or bent)
@@ -115,7 +115,7 @@ def _been_there(low: Floats, within: float) -> bool:
     return float(np.median(low[-_LEAST:]) - low[: low.size // _THIRDS].max()) <= within
 
 
-def _may_hide(trend: Trend) -> bool:
+def _may_hide(trend: TrendAnswer) -> bool:
     """Whether a pass may hide growth because the means show jobs, releases or a sawtooth."""
     if trend.waived == "released":
         return False

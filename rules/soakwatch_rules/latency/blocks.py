@@ -32,7 +32,7 @@ _SETTLED = 0.75  # if the second quarter is below this share of the first, the f
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Grid:
+class LatencyGrid:
     """Blocks of equal length: edges, medians, log loads, which are judged, and which give the usual level."""
 
     edges_ns: NDArray[np.int64]
@@ -54,7 +54,7 @@ class Grid:
             return np.asarray(np.log(self.value))
 
 
-def grid_of(case: Case, series: Series, block_s: float) -> Grid:
+def grid_of(case: Case, series: Series, block_s: float) -> LatencyGrid:
     """Blocks over the window of a case, from its begin on."""
     block_ns = max(round(block_s * 1e9), 1)
     number = max(-(-(case.window.end_ns - case.window.begin_ns) // block_ns), 1)
@@ -72,10 +72,10 @@ def grid_of(case: Case, series: Series, block_s: float) -> Grid:
             load = np.full(number, np.nan)
     judged = judged_blocks(case, series, edges)
     reference, early = usual_blocks(case, edges, judged & np.isfinite(value))
-    return Grid(edges, value, load, judged, reference, early)
+    return LatencyGrid(edges, value, load, judged, reference, early)
 
 
-def compared_blocks(grid: Grid, own: float | None) -> Slowness:
+def compared_blocks(grid: LatencyGrid, own: float | None) -> Slowness:
     """The blocks compared with the baseline, else with the first quarter, or the second if the first was a warm-up."""
     slow = slowness(grid.value_log, grid.load, grid.reference, own)
     positions = np.flatnonzero(grid.judged & np.isfinite(slow.off))

@@ -11,7 +11,7 @@ import numpy as np
 from soakwatch_model.case import Case
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.latency.blocks import ROUND_TRIP, Floats, Grid
+from soakwatch_rules.latency.blocks import ROUND_TRIP, Floats, LatencyGrid
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.slowdown import Slowness, slowness_at_like_load
 
@@ -47,7 +47,7 @@ class SlowStretch:
 
 
 def slow_stretches(
-    case: Case, series: Series, grid: Grid, slow: Slowness, least: float, floor_s: float, *, gross: bool = False
+    case: Case, series: Series, grid: LatencyGrid, slow: Slowness, least: float, floor_s: float, *, gross: bool = False
 ) -> list[SlowStretch]:
     """The stretches of blocks slower than usual by ``least`` (a log) and ``floor_s`` seconds, with what may excuse
     them."""
@@ -119,7 +119,7 @@ def without_overlap(slow: list[SlowStretch]) -> list[SlowStretch]:
     return sorted(kept, key=lambda s: s.window.begin_ns)
 
 
-def _high(series: Series, grid: Grid, begin: int, end: int, usual: Floats, least: float) -> bool:
+def _high(series: Series, grid: LatencyGrid, begin: int, end: int, usual: Floats, least: float) -> bool:
     """Whether 80 % of the readings in some blocks are slower than usual by ``least`` (a log), not only their median."""
     edges = grid.edges_ns
     inside = series.between(int(edges[begin]), int(edges[end]))

@@ -30,7 +30,7 @@ KINDS = (PACKETS, REQUESTS, BYTES, BITS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Pair:
+class LoadPair:
     """One kind of traffic with both sides known: what went ``into`` the network and what came ``back``.
 
     ``commanded``: ``into`` is only what a generator was configured to send. Each side is one metric, of all generators
@@ -98,13 +98,13 @@ class LoadAccount:
         """What was sent, else what was commanded."""
         return self.side(SENT, what) or self.side(OFFERED, what)
 
-    def pair(self, what: str) -> Pair | None:
+    def pair(self, what: str) -> LoadPair | None:
         """Both sides of one kind of traffic; None if one of them is not reported."""
         sent, back = self.side(SENT, what), self.side(BACK, what)
         into = sent or self.side(OFFERED, what)
-        return Pair(what, into, back, commanded=not sent) if into and back else None
+        return LoadPair(what, into, back, commanded=not sent) if into and back else None
 
-    def pairs(self) -> tuple[Pair, ...]:
+    def pairs(self) -> tuple[LoadPair, ...]:
         """Every kind of traffic with both sides reported, in the order of ``KINDS``."""
         return tuple(pair for what in KINDS if (pair := self.pair(what)) is not None)
 

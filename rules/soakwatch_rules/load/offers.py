@@ -25,7 +25,7 @@ from soakwatch_model.flow import (
 )
 from soakwatch_model.metric import BY_NAME, COUNTER, GAUGE
 from soakwatch_model.series import Series
-from soakwatch_rules.load.account import LoadAccount, Pair, drive_of
+from soakwatch_rules.load.account import LoadAccount, LoadPair, drive_of
 from soakwatch_rules.load.throughput import Curve, curve
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.flow import binned
@@ -218,7 +218,7 @@ def _pings(series: Iterable[Series]) -> Iterator[Offer]:
             )
 
 
-def _between(pair: Pair, label: str, source: str, on: _Activity, *, ratio: bool) -> Offer:
+def _between(pair: LoadPair, label: str, source: str, on: _Activity, *, ratio: bool) -> Offer:
     """Both sides compared in bins; bytes and bits count as an account of packets."""
     kind, first = pair.what if pair.what == REQUESTS else PACKETS, pair.back[0]
     edges = _edges(pair.back)

@@ -11,7 +11,7 @@ from soakwatch_model.flow import BITS, BYTES, LOST, PACKETS, REQUESTS
 from soakwatch_model.metric import COUNTER
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.load.account import LoadAccount, Pair
+from soakwatch_rules.load.account import LoadAccount, LoadPair
 from soakwatch_rules.stats.flow import binned
 from soakwatch_rules.stats.outage import Bins
 
@@ -83,7 +83,7 @@ def traffic(case: Case) -> Traffic | None:
     return None
 
 
-def _between(pair: Pair, source: str) -> Traffic:
+def _between(pair: LoadPair, source: str) -> Traffic:
     edges = _edges(pair.back)
     into, out = binned(pair.into, edges), binned(pair.back, edges)
     with np.errstate(invalid="ignore", over="ignore"):

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_rules.stats.distributions import normal_cdf, student_cdf
-from soakwatch_rules.stats.shapes import FAMILIES, PERIODS, RHO, SEEN, Table, edge, table, whitened
+from soakwatch_rules.stats.shapes import FAMILIES, PERIODS, RHO, SEEN, ShapeTable, edge, table, whitened
 from soakwatch_rules.stats.stairs import MAX_STEPS, log_placements, stairs
 
 Floats = NDArray[np.float64]
@@ -173,7 +173,7 @@ def mixture(value: Floats, *, resolution: float = 0.0, quantum: float = 0.0, shi
 
 
 def _with_shift(
-    table: Table, white: Floats, seen: Floats, rest: Floats, score: Floats, floor: float
+    table: ShapeTable, white: Floats, seen: Floats, rest: Floats, score: Floats, floor: float
 ) -> tuple[Floats, ...]:
     """The heaviest shape of each family with one more lasting step, at each place."""
     n = white.shape[1]
@@ -228,7 +228,9 @@ def _with_shift(
     )
 
 
-def _stairs(table: Table, white: Floats, total: Floats, floor: float, quantum: float) -> Iterator[tuple[Floats, ...]]:
+def _stairs(
+    table: ShapeTable, white: Floats, total: Floats, floor: float, quantum: float
+) -> Iterator[tuple[Floats, ...]]:
     """Two to six steps; each number has its share of the family's prior, divided over all places of the steps."""
     n, places = white.shape[1], table.steps.shape[1]
     weights = np.array([family.prior for family in FAMILIES])

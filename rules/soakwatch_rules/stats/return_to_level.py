@@ -264,7 +264,7 @@ def _time_within(off: Floats, width: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Trend:
+class RepetitionTrend:
     """The mean step from one repetition to the next, and the one-sided probability of such a rise without any."""
 
     step: float
@@ -272,7 +272,7 @@ class Trend:
     p_down: float
 
 
-def trend(level: Floats, error: Floats) -> Trend | None:
+def trend(level: Floats, error: Floats) -> RepetitionTrend | None:
     """Whether levels rise from repetition to repetition; each with its own standard error. None below three.
 
     The slope's error is the larger of that from the errors given and that from the scatter about the line.
@@ -289,6 +289,6 @@ def trend(level: Floats, error: Floats) -> Trend | None:
     free, size = (float(n - 2), seen) if seen > known else (1e6, known)
     t = step / size if size > 0 else math.copysign(math.inf, step) if step else 0.0
     if math.isinf(t):
-        return Trend(step, float(t < 0), float(t > 0))
+        return RepetitionTrend(step, float(t < 0), float(t > 0))
     up = float(student_cdf(free, -t))
-    return Trend(step, up, 1.0 - up)
+    return RepetitionTrend(step, up, 1.0 - up)

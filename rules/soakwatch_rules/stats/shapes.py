@@ -30,7 +30,7 @@ _TINY: Final = 1e-6  # a column with less than this share of its length beyond t
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class ShapeFamily:
     """One kind of shape and its prior weight (not normalised).
 
     ``free``: its end slope is fitted; ``turns``: it comes back; ``shift``: one more step is tried on top.
@@ -44,31 +44,31 @@ class Family:
 
 
 FAMILIES: Final = (
-    Family("constant", shift=False),
-    Family("leak", 32.0, free=True, shift=False),  # by far the most common way to grow at the end
-    Family("step"),
-    Family("warm-up"),
-    Family("plateau"),
-    Family("ramp between plateaus"),
-    Family("late leak", free=True),
-    Family("two slopes", free=True),
-    Family("step and leak", free=True),
-    Family("warm-up and leak", free=True),
-    Family("two warm-ups"),
-    Family("two warm-ups and leak", 0.02, free=True),  # three slopes imitate most of what slows down
-    Family("stairs", 3.0, shift=False),  # fitted separately: they have too many places for a table
-    Family("leak in steps", free=True, shift=False),  # habitual stairs
-    Family("bump"),
-    Family("bump and leak", free=True),
-    Family("half wave", turns=True),
-    Family("cycle", 0.2, turns=True),  # a cycle that matters fits clearly
-    Family("cycle and leak", 0.2, free=True),
-    Family("accelerating leak", 0.5, free=True),
+    ShapeFamily("constant", shift=False),
+    ShapeFamily("leak", 32.0, free=True, shift=False),  # by far the most common way to grow at the end
+    ShapeFamily("step"),
+    ShapeFamily("warm-up"),
+    ShapeFamily("plateau"),
+    ShapeFamily("ramp between plateaus"),
+    ShapeFamily("late leak", free=True),
+    ShapeFamily("two slopes", free=True),
+    ShapeFamily("step and leak", free=True),
+    ShapeFamily("warm-up and leak", free=True),
+    ShapeFamily("two warm-ups"),
+    ShapeFamily("two warm-ups and leak", 0.02, free=True),  # three slopes imitate most of what slows down
+    ShapeFamily("stairs", 3.0, shift=False),  # fitted separately: they have too many places for a table
+    ShapeFamily("leak in steps", free=True, shift=False),  # habitual stairs
+    ShapeFamily("bump"),
+    ShapeFamily("bump and leak", free=True),
+    ShapeFamily("half wave", turns=True),
+    ShapeFamily("cycle", 0.2, turns=True),  # a cycle that matters fits clearly
+    ShapeFamily("cycle and leak", 0.2, free=True),
+    ShapeFamily("accelerating leak", 0.5, free=True),
 )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Table:
+class ShapeTable:
     """All shapes on ``n`` blocks, whitened for each correlation and made orthonormal, ready for one multiplication.
 
     Axes: correlation r, shape m, column c (those of shape m from ``first[m]`` on, at least one), block b, step p.
@@ -208,10 +208,10 @@ class _Tables:
     """
 
     def __init__(self) -> None:
-        self._kept: dict[int, tuple[Table, int]] = {}  # by length: the table and the number of its last request
+        self._kept: dict[int, tuple[ShapeTable, int]] = {}  # by length: the table and the number of its last request
         self._asked = 0
 
-    def of(self, n: int) -> Table:
+    def of(self, n: int) -> ShapeTable:
         self._asked += 1
         known = self._kept.get(n)
         found = _made(n) if known is None else known[0]
@@ -225,12 +225,12 @@ class _Tables:
 _TABLES: Final = _Tables()
 
 
-def table(n: int) -> Table:
+def table(n: int) -> ShapeTable:
     """The shapes on ``n`` blocks (at least 16); cached, as 96 blocks take 16 MB and 0.1 to 0.5 s."""
     return _TABLES.of(n)
 
 
-def _made(n: int) -> Table:
+def _made(n: int) -> ShapeTable:
     shapes = _shapes(n)
     names = [family.name for family in FAMILIES]
     family = np.array([names.index(name) for name, *_ in shapes])
@@ -271,7 +271,9 @@ def _made(n: int) -> Table:
     turns = np.array([f.turns for f in FAMILIES])[family] & (bend > SEEN)
     steep = np.where(turns, 2 * np.pi / np.where(turns, bend, 1.0), 0.0)
     meets, gram = np.matmul(basis, steps.transpose(0, 2, 1)), np.matmul(steps, steps.transpose(0, 2, 1))
-    return Table(level, basis, growth, variance, swing, steep, first, columns, family, prior, bend, steps, meets, gram)
+    return ShapeTable(
+        level, basis, growth, variance, swing, steep, first, columns, family, prior, bend, steps, meets, gram
+    )
 
 
 def _without(rows: Floats, unit: Floats) -> Floats:

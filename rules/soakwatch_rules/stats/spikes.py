@@ -26,7 +26,7 @@ _MAX_DURATION_S = 600.0  # a plateau that would have to last longer to differ fr
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class SpikeDefinition:
     """The definition of a spike: ratios ``enter``, ``leave`` and ``rise``, a number of ``sigmas``, times in seconds."""
 
     enter: float
@@ -36,7 +36,7 @@ class Shape:
     seconds: float
     trailing: float
 
-    def spiked(self, top: float, above_s: float, level: Level, reading_s: float) -> bool:
+    def spiked(self, top: float, above_s: float, level: LevelAndScatter, reading_s: float) -> bool:
         """Whether a plateau of this mean and length is a spike above this level.
 
         Noise seldom stays where it touches: five sixths of the sigmas suffice for twice the least duration, two thirds
@@ -53,7 +53,7 @@ class Shape:
             share = _FEW
         return high >= share * self.sigmas * sigma
 
-    def shortest(self, level: Level, reading_s: float) -> float | None:
+    def shortest(self, level: LevelAndScatter, reading_s: float) -> float | None:
         """The least time at 100 % that would be a spike above this level, tried in steps of a half; None above ten
         minutes (and above ``seconds``), or if the level leaves no room for the rise."""
         lasting, most = max(self.seconds, reading_s), max(_MAX_DURATION_S, 2 * self.seconds, 4 * reading_s)
@@ -64,7 +64,7 @@ class Shape:
         return None
 
 
-class Level:
+class LevelAndScatter:
     """Level and scatter of readings ``apart_s`` seconds apart, by median and scaled MAD.
 
     A plateau is compared with the scatter of means of its length: single readings of 35 % ± 14 swing to 77 %, means of
@@ -86,7 +86,7 @@ class Level:
     def sigma(self, lasting_s: float) -> float:
         """The robust sigma of means over ``lasting_s`` seconds.
 
-        >>> level = Level(np.tile([0.2, 0.4], 600), 1.0)
+        >>> level = LevelAndScatter(np.tile([0.2, 0.4], 600), 1.0)
         >>> round(level.sigma(1.0), 3), round(level.sigma(10.0), 3)
         (0.148, 0.0)
         """
@@ -98,7 +98,7 @@ class Level:
     def jitter(self, lasting_s: float) -> float:
         """The same without steady rises or falls, from the differences of successive means.
 
-        >>> ramp = Level(np.linspace(0.2, 0.9, 1200), 1.0)
+        >>> ramp = LevelAndScatter(np.linspace(0.2, 0.9, 1200), 1.0)
         >>> round(ramp.sigma(10.0), 2), round(ramp.jitter(10.0), 2)
         (0.26, 0.0)
         """
@@ -150,7 +150,9 @@ class Plateaus:
         return self.opens.size - len(self.long)
 
 
-def plateaus(value: Floats, cover_s: Floats, shape: Shape, keep: int, level: Level | None) -> Plateaus:
+def plateaus(
+    value: Floats, cover_s: Floats, shape: SpikeDefinition, keep: int, level: LevelAndScatter | None
+) -> Plateaus:
     """Finds the plateaus in readings that each cover ``cover_s`` seconds before them.
 
     Without a given ``level`` it comes from the ``keep`` readings before a plateau that lie in no spike, so that it is
@@ -167,7 +169,7 @@ def plateaus(value: Floats, cover_s: Floats, shape: Shape, keep: int, level: Lev
     for begin, end in pairs[long].tolist():
         calm[begin:end] = False
     spiking = np.zeros(value.size, dtype=bool)
-    rest = Level(value[calm], reading_s) if np.count_nonzero(calm) >= MIN_SAMPLES else None
+    rest = LevelAndScatter(value[calm], reading_s) if np.count_nonzero(calm) >= MIN_SAMPLES else None
     plateaus: list[Plateau] = []
     for (begin, end), above_s in zip(pairs[long].tolist(), high[long].tolist(), strict=True):
         here = level if level is not None else _around(value, begin, end, ~spiking, calm, keep, reading_s)
@@ -186,7 +188,7 @@ def plateaus(value: Floats, cover_s: Floats, shape: Shape, keep: int, level: Lev
     return Plateaus(tuple(plateaus), pairs[:, 0], high)
 
 
-def _scatters(mean: float, lasted_s: float, level: Level, whole_s: float, *, brief: bool) -> bool:
+def _scatters(mean: float, lasted_s: float, level: LevelAndScatter, whole_s: float, *, brief: bool) -> bool:
     """Whether normal noise of this scatter makes such a mean at least once in twenty runs of this length.
 
     A climb scatters too: for a plateau that is not ``brief`` only the scatter around the climb counts, and only if the
@@ -201,7 +203,7 @@ def _scatters(mean: float, lasted_s: float, level: Level, whole_s: float, *, bri
 
 def _around(
     value: Floats, begin: int, end: int, usable: NDArray[np.bool_], calm: NDArray[np.bool_], keep: int, apart_s: float
-) -> Level | None:
+) -> LevelAndScatter | None:
     """The level of the readings before a plateau, without a start-up in the first half of them.
 
     With fewer than ``keep`` of them, calm readings after it also show the scatter, since a plateau that ended is no new
@@ -211,24 +213,24 @@ def _around(
     after = value[end:][calm[end:]][: keep - before.size]
     if before.size < MIN_SAMPLES:
         both = np.concatenate([before, after])
-        return Level(both, apart_s) if both.size >= MIN_SAMPLES else None
+        return LevelAndScatter(both, apart_s) if both.size >= MIN_SAMPLES else None
     if before.size == keep:
-        return Level(before, apart_s)
+        return LevelAndScatter(before, apart_s)
     late = before[before.size // 2 :]
     known = [before, late if late.size >= MIN_SAMPLES else before, np.concatenate([late, after])]
-    levels = [Level(some, apart_s) for some in known]
+    levels = [LevelAndScatter(some, apart_s) for some in known]
     lasts_s = (end - begin) * apart_s
     return min(levels, key=lambda level: level.sigma(lasts_s))
 
 
-def chance(lasting_s: float, apart_s: float, shape: Shape, level: float) -> float:
+def chance(lasting_s: float, apart_s: float, shape: SpikeDefinition, level: float) -> float:
     """The probability that a spike to 100 % of this length shows in averages over ``apart_s`` seconds.
 
     k = ceil(``seconds``/``apart_s``) neighbours must reach the threshold; the first and the last do if they lie in the
     spike for the share f = (enter - level)/(1 - level). With equally likely begins this is
     (lasting_s - (k - 2)·apart_s - 2·f·apart_s)/apart_s, limited to 0..1.
 
-    >>> ten = Shape(0.95, 0.85, 0.2, 6.0, 10.0, 1800.0)
+    >>> ten = SpikeDefinition(0.95, 0.85, 0.2, 6.0, 10.0, 1800.0)
     >>> [round(chance(d, 60.0, ten, 0.3), 2) for d in (10, 60, 90, 120)]
     [0.0, 0.14, 0.64, 1.0]
     """
@@ -239,7 +241,7 @@ def chance(lasting_s: float, apart_s: float, shape: Shape, level: float) -> floa
 
 
 def shortest(
-    value: Floats, seen: Plateaus, shape: Shape, keep: int, apart_s: float, evaluations: int = 48
+    value: Floats, seen: Plateaus, shape: SpikeDefinition, keep: int, apart_s: float, evaluations: int = 48
 ) -> list[float | None]:
     """The least time at the maximum that would have been a spike, at evenly spaced times outside of plateaus."""
     calm = np.ones(value.size, dtype=bool)
@@ -249,7 +251,7 @@ def shortest(
     if rest.size < MIN_SAMPLES:
         return []
     ends = np.unique(np.linspace(min(keep, rest.size), rest.size, evaluations).astype(np.int64)).tolist()
-    return [shape.shortest(Level(rest[max(0, end - keep) : end], apart_s), apart_s) for end in ends]
+    return [shape.shortest(LevelAndScatter(rest[max(0, end - keep) : end], apart_s), apart_s) for end in ends]
 
 
 def busy_throughout(value: Floats, level: float | None, keep: int, share: float = 0.9) -> bool:

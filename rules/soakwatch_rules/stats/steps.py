@@ -22,7 +22,7 @@ _ACROSS = 4  # missing blocks beyond which a step cannot be told from a drift
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LevelStep:
     """A change of level: ``index`` is the first reading of the new level, ``before`` and ``after`` are the medians of
     the windows on both sides. ``tooth``: it takes back a gradual change, is taken back gradually, or soon undoes such a
     step."""
@@ -47,7 +47,7 @@ class Steps:
     window crosses. ``switches``: steps back and forth between the same levels.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[LevelStep, ...]
     sigma: float
     least: float
     smallest: float
@@ -104,7 +104,7 @@ def steps(
     apart = np.concatenate([after - before for before, after in sides])
     usual = float(np.median(apart))
     sigma = MAD_TO_SIGMA * float(np.median(np.abs(apart - usual)))
-    steps: list[Step] = []
+    steps: list[LevelStep] = []
     for piece, (before, after) in zip(pieces, sides, strict=True):
         b, matches = value_of[piece], list[tuple[int, int]]()
         even = _even(b)
@@ -119,7 +119,7 @@ def steps(
         for i, (k, index) in enumerate(matches):
             begin_s, end_s = indices[piece[index - 1]] * length_s, (indices[piece[index]] + 1) * length_s
             tooth = _tooth(b[edges[i] : index], b[index : edges[i + 2]], float(after[k] - before[k]), width)
-            step = Step(_moment(seconds, value, begin_s, end_s), float(before[k]), float(after[k]), tooth)
+            step = LevelStep(_moment(seconds, value, begin_s, end_s), float(before[k]), float(after[k]), tooth)
             bump = i > 0 and steps[-1].tooth and index - edges[i] <= _BUMP * width and _undoes(step, steps[-1])
             steps.append(replace(step, tooth=True) if bump else step)
     level = float(np.median(np.abs(value_of)))
@@ -202,12 +202,12 @@ def _moment(seconds: Floats, value: Floats, begin_s: float, end_s: float) -> int
     return int(low + 1 + np.argmax(np.abs(total) / np.sqrt(k * (n - k))))
 
 
-def _undoes(second: Step, first: Step) -> bool:
+def _undoes(second: LevelStep, first: LevelStep) -> bool:
     """Whether a step goes back to the level before another."""
     return second.height * first.height < 0 and abs(second.after - first.before) <= _TOOTH * abs(first.height)
 
 
-def _switches(true: list[Step]) -> int:
+def _switches(true: list[LevelStep]) -> int:
     """The number of steps that only undo the one before or are undone, if there are at least four in a row (a
     cycle)."""
     back = [_undoes(second, first) for first, second in pairwise(true)]

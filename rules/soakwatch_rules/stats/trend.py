@@ -17,7 +17,7 @@ from soakwatch_rules.stats.level import level_before_growth
 from soakwatch_rules.stats.mixture import Mixture, mixture
 from soakwatch_rules.stats.releases import Release, freed, released
 from soakwatch_rules.stats.tolerance import Thresholds, Tolerance
-from soakwatch_rules.stats.trend_answer import Line, Trend, scaled_back
+from soakwatch_rules.stats.trend_answer import PivotLine, TrendAnswer, scaled_back
 
 Floats = NDArray[np.float64]
 
@@ -68,7 +68,7 @@ def judge_trend(
     statistic: Statistic = "mean",
     sawtooth: bool = True,
     thresholds: Thresholds | None = None,
-) -> Trend:
+) -> TrendAnswer:
     """Judges finite readings at strictly increasing times; growth is upwards. Never raises on data.
 
     ``allowed`` is growth per second, or a tolerance of the level. ``span_s`` is the window on the axis of ``time_s``
@@ -120,12 +120,12 @@ class _Question:
     thresholds: Thresholds
     sawtooth: bool
 
-    def answer(self) -> Trend:
+    def answer(self) -> TrendAnswer:
         """The answer for too few readings, too many gaps, a constant, a sawtooth, or else by blocks."""
         if self.value.size < MIN_SAMPLES or not self.span_s > 0:
             level = float(np.median(self.value)) if self.value.size else 0.0
             allowed = self.tolerance.per_second(level, self.span_s)
-            return Trend(
+            return TrendAnswer(
                 Outcome.INCONCLUSIVE, InconclusiveReason.TOO_FEW, allowed, "none", level, blocks=self.value.size
             )
         whole = blocks(
@@ -137,7 +137,7 @@ class _Question:
             statistic=self.statistic,
         )
         level = level_before_growth(whole.value)
-        blank = Trend(
+        blank = TrendAnswer(
             Outcome.INCONCLUSIVE,
             InconclusiveReason.GAP,
             self.tolerance.per_second(level, self.span_s),
@@ -155,7 +155,7 @@ class _Question:
             match = cycles(self.time_s, self.value, begin_s=0.0, end_s=self.span_s, quantum=self._step())
         return self._by_blocks(blank, whole) if match is None else self._by_cycles(match)
 
-    def _constant(self, blank: Trend) -> Trend:
+    def _constant(self, blank: TrendAnswer) -> TrendAnswer:
         hidden = max(self.quantum - self.tolerance.floor, 0.0) / self.span_s
         trend = replace(
             blank,
@@ -166,14 +166,14 @@ class _Question:
             shape="constant",
             weight=1.0,
             smallest_detectable=hidden,
-            line=Line(self.span_s / 2, blank.level, 0.0, 0.0, hidden),
+            line=PivotLine(self.span_s / 2, blank.level, 0.0, 0.0, hidden),
         )
         if hidden <= trend.allowed * _ROUNDED:
             return trend
         hours = (self.quantum / trend.allowed - self.span_s) / 3600 if trend.allowed > 0 else None
         return replace(trend, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.RESOLUTION, hours_needed=hours)
 
-    def _by_cycles(self, match: Cycles) -> Trend:
+    def _by_cycles(self, match: Cycles) -> TrendAnswer:
         """The answer without the sawtooth; its line is raised to the peaks."""
         rest = replace(self, value=match.taken_out(self.time_s, self.value), quantum=self._step(), sawtooth=False)
         trend = self._open_end(rest.answer(), rest, match)
@@ -181,7 +181,7 @@ class _Question:
         level = match.floors_rise(self.time_s, self.value) <= trend.allowed * self.span_s
         return replace(trend, mode="sawtooth", cycles=int(match.falls.size), line=line, level_floors=level)
 
-    def _open_end(self, trend: Trend, rest: _Question, match: Cycles) -> Trend:
+    def _open_end(self, trend: TrendAnswer, rest: _Question, match: Cycles) -> TrendAnswer:
         """The answer, given that the last climb has not fallen yet and cycles differ: up to the usual peak only what
         came before the climb decides; up to half of a fall above the highest peak the climb proves no growth by
         itself."""
@@ -207,14 +207,14 @@ class _Question:
             return before
         return doubt if trend.outcome is Outcome.FAIL else trend
 
-    def _worth(self, trend: Trend) -> float:
+    def _worth(self, trend: TrendAnswer) -> float:
         """The movement within the run that is worth a verdict: what is allowed in the run, or, from half a horizon on,
         what is allowed per horizon."""
         within = trend.allowed * self.span_s
         long = self.span_s >= _HALF * self.tolerance.horizon_s
         return max(within, self.tolerance.share * abs(trend.level)) if long else within
 
-    def _small(self, trend: Trend, value: Floats) -> Trend:
+    def _small(self, trend: TrendAnswer, value: Floats) -> TrendAnswer:
         """A pass instead of a doubt about less than is allowed in the run (per horizon if growth is unlikely, since
         half of a small wave is no leak)."""
         if (
@@ -229,7 +229,7 @@ class _Question:
             return trend
         return replace(trend, outcome=Outcome.PASS, why=None, hours_needed=None, waived="small")
 
-    def _by_blocks(self, blank: Trend, whole: Blocks) -> Trend:
+    def _by_blocks(self, blank: TrendAnswer, whole: Blocks) -> TrendAnswer:
         value = winsorised(whole.value)
         parts = mixture(value, resolution=_EXACT, quantum=self._step())
         pairs = 1 if value.size <= _GUARDED else 2
@@ -253,7 +253,7 @@ class _Question:
         trend = self._resolved(self._small(replace(trend, release=freed(value)), value), value)
         return trend if trend.release is None else self._since(trend, trend.release)
 
-    def _since(self, trend: Trend, release: Release) -> Trend:
+    def _since(self, trend: TrendAnswer, release: Release) -> TrendAnswer:
         """A pass instead of a doubt if the series since the release passes and is long enough to be judged."""
         begin_s = self.span_s * (release.index + 1) / trend.blocks
         since = self.time_s >= begin_s
@@ -270,7 +270,7 @@ class _Question:
             return trend
         return replace(trend, outcome=Outcome.PASS, why=None, hours_needed=None, waived="freed")
 
-    def _line_disagrees(self, trend: Trend, parts: Mixture, times: Floats, value: Floats) -> Trend:
+    def _line_disagrees(self, trend: TrendAnswer, parts: Mixture, times: Floats, value: Floats) -> TrendAnswer:
         """Two growing shapes as doubts if the straight line does not confirm them. Growth that begins late in the run
         may be a step, a job or a cache that begins to fill, if nothing grew before. A leak under a cycle may be the
         cycle, if it is less than twice what is allowed or the run is short.
@@ -298,7 +298,7 @@ class _Question:
         sure, _, goes_on = mixture(value, resolution=_EXACT, quantum=self._step()).above(allowed * value.size)
         return min(sure, goes_on) >= self.thresholds.fail
 
-    def _after_release(self, trend: Trend, value: Floats) -> Trend:
+    def _after_release(self, trend: TrendAnswer, value: Floats) -> TrendAnswer:
         """Growth since an abrupt release: a pass if that took back all earlier growth (a sawtooth seen once), else
         open."""
         release = released(value, trend.allowed * self.span_s / value.size)
@@ -308,7 +308,7 @@ class _Question:
             return replace(trend, outcome=Outcome.PASS, why=None, hours_needed=None, waived="released")
         return replace(trend, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.RELEASE, hours_needed=None)
 
-    def _end_line(self, trend: Trend, times: Floats, value: Floats, whole: Slope) -> Line | None:
+    def _end_line(self, trend: TrendAnswer, times: Floats, value: Floats, whole: Slope) -> PivotLine | None:
         """The straight line that continues after the end, through what comes after a bend."""
         if trend.shape == "leak" or trend.shape not in _BENDING | {"warm-up and leak", "two warm-ups and leak"}:
             return _line(whole, times, value)
@@ -319,8 +319,14 @@ class _Question:
         return _line(slope(times[begin:], value[begin:]), times[begin:], value[begin:])
 
     def _decided(
-        self, trend: Trend, free: float, goes_on: float, fit: Slope, parts: Mixture | None, value: Floats | None = None
-    ) -> Trend:
+        self,
+        trend: TrendAnswer,
+        free: float,
+        goes_on: float,
+        fit: Slope,
+        parts: Mixture | None,
+        value: Floats | None = None,
+    ) -> TrendAnswer:
         want, sure = self.thresholds, trend.probability
         limit, small = trend.allowed * self.span_s, _WAVE * self._worth(trend)
         turning = parts.turning(limit, small) if parts is not None else 0.0
@@ -344,7 +350,7 @@ class _Question:
             return replace(trend, why=InconclusiveReason.CYCLE, hours_needed=self.span_s / 3600)
         return replace(trend, why=InconclusiveReason.NOISE, hours_needed=hours_more(fit, trend.allowed, self.span_s))
 
-    def _resolved(self, trend: Trend, value: Floats) -> Trend:
+    def _resolved(self, trend: TrendAnswer, value: Floats) -> TrendAnswer:
         """Undecided if readings without noise hide growth, or its absence, within one quantum."""
         step = self._step()
         if not step > 0 or self._spread() >= _DITHERED * step:
@@ -384,11 +390,11 @@ def _span(time_s: Floats) -> tuple[float, float]:
     return float(time_s[0]), float(time_s[-1] + np.median(np.diff(time_s)))
 
 
-def _line(fit: Slope, times: Floats, value: Floats) -> Line:
-    return Line(float(times.mean()), float(value.mean()), fit.slope, fit.low(), fit.high())
+def _line(fit: Slope, times: Floats, value: Floats) -> PivotLine:
+    return PivotLine(float(times.mean()), float(value.mean()), fit.slope, fit.low(), fit.high())
 
 
-def _with_parts(trend: Trend, parts: Mixture, span_s: float, risk: float) -> tuple[Trend, float, float]:
+def _with_parts(trend: TrendAnswer, parts: Mixture, span_s: float, risk: float) -> tuple[TrendAnswer, float, float]:
     """The answer with the shapes' results, P(growth) among shapes free to grow at the end, and their share of P."""
     shapes = parts.families()
     shape, weight = next(iter(shapes.items()))

@@ -17,7 +17,7 @@ Waived = Literal["", "small", "wave", "released", "freed"]
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PivotLine:
     """A straight line through a pivot, around which the slope's interval (5 to 95 %) turns; slopes are per second."""
 
     centre_s: float
@@ -28,7 +28,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Trend:
+class TrendAnswer:
     """The answer with its arithmetic; rates are per second, growth is upwards.
 
     ``probability`` is P(slope at the end > ``allowed``); ``rate`` with ``rate_low`` to ``rate_high`` (5 to 95 %) is
@@ -64,17 +64,17 @@ class Trend:
     climbing: bool = False
     level_floors: bool = False
     correlation: float = 0.0
-    line: Line | None = None
+    line: PivotLine | None = None
     waived: Waived = ""
     release: Release | None = None
 
 
-def scaled_back(trend: Trend, unit: float, begin_s: float) -> Trend:
+def scaled_back(trend: TrendAnswer, unit: float, begin_s: float) -> TrendAnswer:
     """The answer in the caller's unit and time axis; values are limited to the largest float."""
     line = trend.line
     if line is not None:
         ends = (_finite(x * unit) for x in (line.centre, line.slope, line.low, line.high))
-        line = Line(line.centre_s + begin_s, *ends)
+        line = PivotLine(line.centre_s + begin_s, *ends)
     detectable, release = trend.smallest_detectable, trend.release
     if release is not None:
         release = replace(release, height=_finite(release.height * unit))

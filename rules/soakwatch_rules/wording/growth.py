@@ -9,7 +9,7 @@ import numpy as np
 from soakwatch_model.finding import InconclusiveReason, Outcome
 from soakwatch_model.series import Series, Trait
 from soakwatch_rules.stats.following import LoadDependence
-from soakwatch_rules.stats.trend_answer import Trend
+from soakwatch_rules.stats.trend_answer import TrendAnswer
 from soakwatch_rules.wording.names import name_of
 from soakwatch_rules.wording.words import counted, duration, moment, quantity
 
@@ -52,7 +52,7 @@ def hourly(per_second: float, trait: Trait) -> str:
     return quantity(sign * per_second * _HOUR, f"{trait.unit}/h")
 
 
-def shape_of(trend: Trend) -> str:
+def shape_of(trend: TrendAnswer) -> str:
     """The shape and its weight, and the sawtooth that was removed before."""
     text = _SHAPES.get(trend.shape, trend.shape)
     if not trend.rate_low > trend.allowed:  # a slope that may be zero is no growth
@@ -61,14 +61,14 @@ def shape_of(trend: Trend) -> str:
     return f"{text} ({100 * trend.weight:.0f} % likely){under}"
 
 
-def rate_of(trend: Trend, trait: Trait) -> str:
+def rate_of(trend: TrendAnswer, trait: Trait) -> str:
     """The rate at the end with its interval, in words."""
     ends = sorted((trend.rate_low, trend.rate_high), reverse=trait.growth == "down")
     rate, low, high = (x if abs(x) > _NOTHING * trend.allowed else 0.0 for x in (trend.rate, *ends))
     return f"{hourly(rate, trait)} ({hourly(low, trait)} to {hourly(high, trait)})"
 
 
-def sentence(name: str, trend: Trend, trait: Trait, span_s: float, follows: LoadDependence | None) -> str:
+def sentence(name: str, trend: TrendAnswer, trait: Trait, span_s: float, follows: LoadDependence | None) -> str:
     """The reason of a finding on the series called ``name``."""
     allowed = hourly(trend.allowed, trait)
     what = f"{name}{' corrected for load' if follows is not None else ''}"
@@ -137,7 +137,7 @@ _WAIVED = {
 }
 
 
-def settle_of(trend: Trend) -> str:
+def settle_of(trend: TrendAnswer) -> str:
     """What would settle an undecided trend."""
     hours = trend.hours_needed
     more = duration(max(60.0, round(hours * 60) * 60.0)) if hours is not None and 0 < hours < 24 * 3650 else None
@@ -162,7 +162,7 @@ def settle_of(trend: Trend) -> str:
     return "the rate is too close to the limit for any run length: set another tolerance"
 
 
-def doubts_of(trend: Trend, span_s: float) -> tuple[str, ...]:
+def doubts_of(trend: TrendAnswer, span_s: float) -> tuple[str, ...]:
     """Known weaknesses that apply to this life."""
     doubts = []
     if trend.outcome is Outcome.FAIL and span_s < _DAY / 2:

@@ -14,7 +14,7 @@ from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.detectors.cpu_spike import CpuSpike
 from soakwatch_rules.signals import busy, raised, readings
-from soakwatch_rules.stats.spikes import Shape, chance
+from soakwatch_rules.stats.spikes import SpikeDefinition, chance
 
 S = 10**9
 METRIC = "system.cpu.utilization"
@@ -349,7 +349,7 @@ def test_a_short_run_does_not_tell_a_habit_from_a_fault() -> None:
 def test_the_chance_of_a_short_spike_is_what_it_says(draws: range, cadence: float, lasting: float) -> None:
     """Of spikes that begin at any time the stated share is found."""
     count = len(draws)
-    shape = Shape(0.95, 0.85, 0.2, 6.0, 10.0, 1800.0)
+    shape = SpikeDefinition(0.95, 0.85, 0.2, 6.0, 10.0, 1800.0)
     calm, begins = flat(100, 0.3, cadence), np.linspace(0, cadence, count, endpoint=False)
     found = sum(judge(raised(calm, 50 * cadence + float(b), lasting)).outcome is Outcome.FAIL for b in begins)
     assert found / count == pytest.approx(chance(lasting, cadence, shape, 0.3), abs=2 / count)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from soakwatch_rules.stats import shapes
-from soakwatch_rules.stats.shapes import Table, table
+from soakwatch_rules.stats.shapes import ShapeTable, table
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +24,7 @@ def no_others(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def there() -> int:
     """How many tables are in memory that a test has made."""
     gc.collect()
-    return sum(isinstance(each, Table) for each in gc.get_objects())
+    return sum(isinstance(each, ShapeTable) for each in gc.get_objects())
 
 
 def test_a_table_that_is_asked_for_now_and_then_is_made_once() -> None:

@@ -11,7 +11,7 @@ from soakwatch_rules.stats.shapes import edge, table
 from soakwatch_rules.stats.stairs import Stairs, stairs
 from soakwatch_rules.stats.tolerance import Tolerance
 from soakwatch_rules.stats.trend import judge_trend
-from soakwatch_rules.stats.trend_answer import Trend
+from soakwatch_rules.stats.trend_answer import TrendAnswer
 
 Floats = NDArray[np.float64]
 DAY = 86400.0
@@ -24,7 +24,7 @@ def flat(seed: int, sd: float = 1.0) -> Floats:
     return result
 
 
-def judged(value: Floats) -> Trend:
+def judged(value: Floats) -> TrendAnswer:
     """The answer for a day by the minute, 5 % of the level allowed."""
     return judge_trend(T, value, allowed=Tolerance(0.05), span_s=(0.0, DAY))
 

@@ -21,7 +21,7 @@ from soakwatch_rules.stats.releases import released
 from soakwatch_rules.stats.shapes import FAMILIES, RHO, table, whitened
 from soakwatch_rules.stats.tolerance import Tolerance
 from soakwatch_rules.stats.trend import judge_trend, may_grow
-from soakwatch_rules.stats.trend_answer import Trend
+from soakwatch_rules.stats.trend_answer import TrendAnswer
 
 Floats = NDArray[np.float64]
 DAY = 86400.0
@@ -35,7 +35,7 @@ def flat(seed: int, sd: float = 1.0) -> Floats:
     return result
 
 
-def judged(value: Floats, tolerance: float = 0.05, **options: float) -> Trend:
+def judged(value: Floats, tolerance: float = 0.05, **options: float) -> TrendAnswer:
     """The answer for a day by the minute."""
     return judge_trend(T, value, allowed=Tolerance(tolerance), span_s=(0.0, DAY), **options)  # type: ignore[arg-type]
 
