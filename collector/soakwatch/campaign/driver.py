@@ -31,10 +31,10 @@ from soakwatch.campaign.attempt import (
     read_result,
     worked_on,
 )
+from soakwatch.campaign.folder import folder_names, run_folder
 from soakwatch.campaign.ledger import Ledger
 from soakwatch.campaign.model import CampaignError, CampaignState, Cell, CellRun
-from soakwatch.campaign.naming import folder_names, run_folder
-from soakwatch.campaign.order import block
+from soakwatch.campaign.planned import block
 from soakwatch.campaign.repeat import enough, precision
 from soakwatch.campaign.shape import Campaign, Command
 from soakwatch.campaign.state import (

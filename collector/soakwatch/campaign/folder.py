@@ -1,19 +1,25 @@
-"""The folder of a campaign: made with copies of what it was begun with, or found to be of the same campaign."""
+"""The folder of a campaign, made with copies of what it was begun with or found to be of the same campaign; and the
+names of the folders of its runs: short, of the values of the cell, never two alike."""
 
 from __future__ import annotations
 
+import re
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 
 from soakwatch.campaign import ledger as kinds
 from soakwatch.campaign.ledger import LEDGER, Ledger, open_ledger, read_ledger
 from soakwatch.campaign.load import CAMPAIGN_COPY, PLAN_COPY, REFERENCE_COPY, load_campaign
-from soakwatch.campaign.model import CampaignError
+from soakwatch.campaign.model import CampaignError, Cell
 from soakwatch.campaign.shape import Campaign
 from soakwatch.core.private_files import make_private_folder, share, write_private
 
+_MAX_NAME = 80
+_NOT_IN_NAME = re.compile(r"[^A-Za-z0-9._]+")
 CAMPAIGNS, RUNS = Path("campaigns"), "runs"
 
 
@@ -91,3 +97,33 @@ def name_in_campaign(folder: Path) -> str:
     campaign = folder.parent.parent
     own = folder.parent.name == RUNS and (campaign / LEDGER).is_file()
     return f"{campaign.name}:{folder.name}" if own else folder.name
+
+
+def folder_names(cells: Sequence[Cell]) -> dict[str, str]:
+    """The name of each cell's folders, by its id, without repetition and attempt.
+
+    >>> folder_names([Cell({"kind": "L4", "load": "20%"}), Cell({"kind": "L4", "load": "25%"})])
+    {'kind=L4,load=20%': 'L4-20', 'kind=L4,load=25%': 'L4-25'}
+    >>> sorted(folder_names([Cell({"a": "x y"}), Cell({"a": "x+y"})]).values())
+    ['x-y-6ad7', 'x-y-dd12']
+    """
+    plain = {cell.id: _plain(cell) for cell in cells}
+    often = Counter(name.lower() for name in plain.values())
+    return {
+        cell: name if name and often[name.lower()] == 1 else f"{name or 'cell'}-{sha256(cell.encode()).hexdigest()[:4]}"
+        for cell, name in plain.items()
+    }
+
+
+def _plain(cell: Cell) -> str:
+    name = "-".join(part for value in cell.values.values() if (part := _NOT_IN_NAME.sub("-", value).strip("-.")))
+    return name[:_MAX_NAME].strip("-.")
+
+
+def run_folder(cell_name: str, repetition: int, attempt: int) -> str:
+    """The name of a run's folder.
+
+    >>> run_folder("L4-64-20", 2, 1), run_folder("L4-64-20", 2, 2)
+    ('L4-64-20-r2', 'L4-64-20-r2-a2')
+    """
+    return f"{cell_name}-r{repetition}" + (f"-a{attempt}" if attempt > 1 else "")

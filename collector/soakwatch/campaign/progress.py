@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from soakwatch.campaign.attempt import RUNNING as THE_RUN
 from soakwatch.campaign.attempt import read_result
 from soakwatch.campaign.model import CampaignState, CellRun
-from soakwatch.campaign.order import block
-from soakwatch.campaign.planned import ALLOWANCE_S, spread_s
+from soakwatch.campaign.planned import ALLOWANCE_S, block, spread_s
 from soakwatch.campaign.shape import Outline
 from soakwatch.campaign.state import ENDED, LOST, RUNNING, WAITING, History
 from soakwatch.core.errors import EXIT_BROKEN, EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS, SoakwatchError

@@ -12,7 +12,7 @@ from soakwatch.campaign.ledger import LEDGER, Entry, read_ledger
 from soakwatch.campaign.load import CAMPAIGN_COPY, load_campaign, load_outline
 from soakwatch.campaign.locks import held
 from soakwatch.campaign.model import CampaignState, CellRun
-from soakwatch.campaign.order import block
+from soakwatch.campaign.planned import block
 from soakwatch.campaign.shape import Outline
 from soakwatch.core.errors import EXIT_BROKEN
 

@@ -20,8 +20,8 @@ from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.suggest import hint
 from soakwatch.runs.figures import Better, FigureSpec, FigureValue
 from soakwatch.runs.frame import FigureLevel, RunFigure, changes, diff, grouped, level
+from soakwatch.runs.releases import are_versions, version_key
 from soakwatch.runs.trend_runs import BY_TIME, CELL, LeftOut, TrendRun
-from soakwatch.runs.version_order import are_versions, version_key
 
 RELEASE_BY = "release"
 MARGIN = 0.02

@@ -14,7 +14,6 @@ from soakwatch_model.window import Phase
 from soakwatch_rules.causes.cause import Cause, CauseKind
 from soakwatch_rules.causes.context import REPORTED, CauseContext
 from soakwatch_rules.causes.describe import FindingGroup, describe
-from soakwatch_rules.causes.groups import Groups
 from soakwatch_rules.causes.growth import Owner, by_growth_subject, growth_subject, owners
 from soakwatch_rules.causes.reasons import rows_by_reason
 from soakwatch_rules.causes.when import since_ns
@@ -338,3 +337,30 @@ def _kind(context: CauseContext, members: Sequence[int], kinds: dict[int, CauseK
     if len(members) == 1:
         return CauseKind.FINDING
     return CauseKind.UNSETTLED if CauseKind.UNSETTLED in known else CauseKind.INCIDENT
+
+
+class Groups:
+    """Indexes that are joined step by step; the root of a group is its lowest index."""
+
+    def __init__(self, size: int) -> None:
+        self._above = list(range(size))
+
+    def root(self, index: int) -> int:
+        """The lowest index of the group."""
+        while self._above[index] != index:
+            self._above[index] = self._above[self._above[index]]
+            index = self._above[index]
+        return index
+
+    def join(self, indexes: Iterable[int]) -> None:
+        """Joins the groups of these indexes."""
+        roots = sorted({self.root(index) for index in indexes})
+        for root in roots[1:]:
+            self._above[root] = roots[0]
+
+    def joined(self, indexes: Iterable[int]) -> list[list[int]]:
+        """The groups among these indexes, each sorted, ordered by their roots."""
+        groups: dict[int, list[int]] = {}
+        for index in sorted(indexes):
+            groups.setdefault(self.root(index), []).append(index)
+        return list(groups.values())

@@ -10,8 +10,7 @@ import pytest
 from tests.needs import needs
 
 from soakwatch.core.errors import PlanError
-from soakwatch.sources.transport.ssh.access import Access
-from soakwatch.sources.transport.ssh.client_config import with_client_config
+from soakwatch.sources.transport.ssh.access import Access, with_client_config
 from soakwatch.sources.transport.ssh.connection import open_line
 from soakwatch_testing.sshd import Sshd
 

@@ -16,8 +16,7 @@ from typing import Self
 import asyncssh
 
 from soakwatch.sources.abc import SourceError
-from soakwatch.sources.transport.ssh.access import Access, Login
-from soakwatch.sources.transport.ssh.client_config import with_client_config
+from soakwatch.sources.transport.ssh.access import Access, Login, with_client_config
 from soakwatch.sources.transport.ssh.errors import failed, printable
 from soakwatch.sources.transport.ssh.keys import Credentials, agent_keys, credentials
 from soakwatch.sources.transport.ssh.trust import HostKeyVerifier, doorkeeper, fingerprint_of
