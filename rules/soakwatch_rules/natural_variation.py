@@ -11,7 +11,7 @@ from soakwatch_model.finding import InconclusiveReason, Outcome
 from soakwatch_model.series import Series
 from soakwatch_rules.episodes import Episode
 from soakwatch_rules.stats.return_to_level import MIN_WINDOW, Reference, Return
-from soakwatch_rules.wording.words import duration, plus_minus, quantity
+from soakwatch_rules.wording.quantities import duration, plus_minus, quantity
 
 _OWN = 1.5  # times the range of means before the stress: few means underestimate the movement behind them
 

@@ -7,7 +7,7 @@ import operator
 from dataclasses import field, fields
 from typing import ClassVar, NamedTuple
 
-from soakwatch_rules.wording.words import duration
+from soakwatch_rules.wording.quantities import duration
 
 _RELATIONS = {"<": operator.lt, "<=": operator.le}
 

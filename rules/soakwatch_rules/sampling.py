@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.wording.words import moment
+from soakwatch_rules.wording.quantities import moment
 
 _BLIND_SHARE = 0.05  # of a window; the same share that a gap may have
 

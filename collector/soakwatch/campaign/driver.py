@@ -58,7 +58,7 @@ from soakwatch.core.workers.executor import ClusterError, Executor
 from soakwatch.core.workers.testbeds import testbed_resource
 from soakwatch.core.yaml import Plain
 from soakwatch.record import RECORD_NAME, RecordView
-from soakwatch_rules.wording.words import percent
+from soakwatch_rules.wording.quantities import percent
 
 POLL_S = 0.2
 MAX_BROKEN = 3

@@ -11,7 +11,7 @@ from soakwatch.engine.plan_check import SourceCheck
 from soakwatch.engine.sensitivity import smallest_leak
 from soakwatch.plan import Plan
 from soakwatch.sources.abc import Facts
-from soakwatch_rules.wording.words import counted
+from soakwatch_rules.wording.quantities import counted
 
 FLEET = 3
 """From this many similar targets on they are shown as one block."""

@@ -19,7 +19,7 @@ from soakwatch.core.tables import harmless, show_table
 from soakwatch.core.workers.executor import Executor
 from soakwatch.runs.judge_again import Decisive, JudgedAgain, RecordName, Rules, judged_again
 from soakwatch_model.finding import Outcome
-from soakwatch_rules.wording.words import plural
+from soakwatch_rules.wording.quantities import plural
 
 _MAX_REASON = 200
 _ORDER = (Outcome.PASS, Outcome.FAIL, Outcome.INCONCLUSIVE)

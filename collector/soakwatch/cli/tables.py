@@ -12,7 +12,7 @@ from soakwatch.core.units import show_seconds
 from soakwatch.engine.plan_check import SourceCheck, by_metric, live_values
 from soakwatch_model.metric import BY_NAME, GAUGE
 from soakwatch_model.sample import Fault
-from soakwatch_rules.wording.words import counted, percent
+from soakwatch_rules.wording.quantities import counted, percent
 
 _MAX_FAULTS = 12
 _FEW_MORE = 3  # show so few rather than count them

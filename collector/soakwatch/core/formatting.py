@@ -15,8 +15,8 @@ from datetime import UTC, datetime
 from soakwatch_model.case import Ledger
 from soakwatch_model.finding import Outcome
 from soakwatch_model.window import Window
-from soakwatch_rules.wording import words
-from soakwatch_rules.wording.words import percent, plural, three_digits
+from soakwatch_rules.wording import quantities
+from soakwatch_rules.wording.quantities import percent, plural, three_digits
 
 UNKNOWN = "not known"
 
@@ -113,7 +113,7 @@ def quantity(value: float | None, unit: str) -> str:
         return UNKNOWN
     if unit == "s/s":
         return f"{three_digits(100 * value)} % of a core"
-    return words.quantity(value, unit).rstrip()  # a bare number has no unit
+    return quantities.quantity(value, unit).rstrip()  # a bare number has no unit
 
 
 def extent(low: float | None, high: float | None, unit: str) -> str:

@@ -13,7 +13,7 @@ from soakwatch.plan import Plan, TargetPlan, plan_from_text
 from soakwatch.plan.phase import MAX_LOAD, PhasePlan, phase_data
 from soakwatch.record import RecordView
 from soakwatch_model.roles import GENERATOR, MONITOR
-from soakwatch_rules.wording.words import quantity
+from soakwatch_rules.wording.quantities import quantity
 
 MIN_LEVEL_S = HELD_S + 5.0
 """A shorter step holds no ten seconds of a steady rate."""

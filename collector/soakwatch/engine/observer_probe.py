@@ -15,7 +15,7 @@ from soakwatch.engine.polling import PolledSource
 from soakwatch.engine.run_record import RunRecord
 from soakwatch.plan.observer import ObserverPlan
 from soakwatch_model.event import Event
-from soakwatch_rules.management.pauses import REST
+from soakwatch_rules.management.poll_pauses import REST
 
 _CPU_READS = 10  # in the compared part of a pause
 _LATE = 0.5  # of the settling time: a pause that would begin later is skipped

@@ -17,7 +17,7 @@ from soakwatch_model.roles import GENERATOR
 from soakwatch_model.sample import Sample
 from soakwatch_rules.rule import Input, Rule
 from soakwatch_rules.traits import GrowthMethod, Judges, Limit, traits_of
-from soakwatch_rules.wording.words import first_few
+from soakwatch_rules.wording.quantities import first_few
 
 _MAX_NAMED = 10
 _BATCHES = 20

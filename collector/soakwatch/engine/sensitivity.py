@@ -13,7 +13,7 @@ from soakwatch.engine.plan_check import SourceCheck
 from soakwatch.plan import Plan
 from soakwatch.plan.rules import planned_rules
 from soakwatch_rules.traits import GrowthMethod, traits_of
-from soakwatch_rules.wording.words import three_digits
+from soakwatch_rules.wording.quantities import three_digits
 
 if TYPE_CHECKING:
     from soakwatch_rules.rule import Rule

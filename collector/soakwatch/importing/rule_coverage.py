@@ -10,7 +10,7 @@ from soakwatch.judge.uncatalogued_metrics import additional_metrics
 from soakwatch.sources.tables.columns import IMPORTED
 from soakwatch.sources.tables.errors import DataError
 from soakwatch_model.series import trait_of
-from soakwatch_rules.load.tenants import METRICS as OF_TENANTS
+from soakwatch_rules.load.tenant_load import METRICS as OF_TENANTS
 from soakwatch_rules.rule import Input
 from soakwatch_rules.traits import traits_of
 

@@ -20,7 +20,7 @@ from soakwatch.record import SeriesKey
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.rule import Input, Rule, metrics_read
-from soakwatch_rules.stats.blocks import MAD
+from soakwatch_rules.stats.time_blocks import MAD
 
 META = "baseline"
 """Record meta: the frozen baseline as JSON with its hash."""

@@ -22,7 +22,7 @@ from soakwatch_model.metric import flows
 from soakwatch_model.window import Window
 from soakwatch_rules.detectors.overload_loss import OverloadLoss
 from soakwatch_rules.rule import Rule
-from soakwatch_rules.wording.words import percent, quantity
+from soakwatch_rules.wording.quantities import percent, quantity
 
 META = "capacity"
 """Record meta: the searches as JSON."""

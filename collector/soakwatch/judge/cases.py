@@ -39,10 +39,10 @@ from soakwatch_model.series import Series
 from soakwatch_model.tree import Tree, parse_json
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.load.path_ledger import OF_GENERATORS
-from soakwatch_rules.polling import CORE
+from soakwatch_rules.poll_mode_cores import CORE
 from soakwatch_rules.rule import Input, Rule, metrics_read
 from soakwatch_rules.traits import Crash, Judges, traits_of
-from soakwatch_rules.wording.words import counted
+from soakwatch_rules.wording.quantities import counted
 
 Concerned = Callable[[Rule, str, Sequence[SeriesKey]], bool]
 """Whether to judge the case of this rule, target and series."""

@@ -16,7 +16,7 @@ from soakwatch_model.flow import BACK, BITS, BYTES, CEILING, DRIVE, FAILED, LEVE
 from soakwatch_model.metric import COUNTER, GAUGE, flows
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.wording.words import duration, quantity
+from soakwatch_rules.wording.quantities import duration, quantity
 
 HELD_S = 10.0
 MAX_LOSS = 0.001

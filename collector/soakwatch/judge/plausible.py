@@ -26,9 +26,9 @@ from soakwatch_model.sample import object_text
 from soakwatch_model.series import Series
 from soakwatch_model.set_aside import SetAside
 from soakwatch_model.window import Phase, Window
-from soakwatch_rules.stats.flow import amounts
+from soakwatch_rules.stats.counted_amounts import amounts
 from soakwatch_rules.stats.impossible import LEAST_S, ImpossibleReadings, PlausibleSeries, is_clock, without_impossible
-from soakwatch_rules.wording.words import digits
+from soakwatch_rules.wording.quantities import digits
 
 Floats = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from soakwatch_model.sample import object_text
-from soakwatch_rules import polling
+from soakwatch_rules import poll_mode_cores
 
 if TYPE_CHECKING:
     from soakwatch.judge.judged_record import JudgeableRecord
@@ -32,12 +32,12 @@ def planned_text(targets: Iterable[TargetPlan]) -> str:
 
 
 def poll_modes(record: JudgeableRecord, target: str) -> Mapping[str, str]:
-    """What is in poll mode on a target and why, by object; "" is the total, ``polling.EVERY`` everything."""
+    """What is in poll mode on a target and why, by object; "" is the total, ``poll_mode_cores.EVERY`` everything."""
     planned = json.loads(record.meta(META) or "{}").get(target)
     if planned == []:
-        return {polling.EVERY: "the plan says so"}
+        return {poll_mode_cores.EVERY: "the plan says so"}
     if driver := _driver(record, target):
-        return {polling.EVERY: f"{driver} forwards there"}
+        return {poll_mode_cores.EVERY: f"{driver} forwards there"}
     known = {object_text(core=core): "the plan says so" for core in planned or ()}
     for core in _apart(record, target):
         known.setdefault(object_text(core=core), "the system keeps it for one program (isolated, nohz_full)")
@@ -46,16 +46,16 @@ def poll_modes(record: JudgeableRecord, target: str) -> Mapping[str, str]:
 
 def _of_the_total(record: JudgeableRecord, target: str, known: Mapping[str, str]) -> dict[str, str]:
     """The total, if it is only busy because of polling cores while the others have room."""
-    keys = [key for key in record.keys([TOTAL, polling.CORE]) if key.target == target]
+    keys = [key for key in record.keys([TOTAL, poll_mode_cores.CORE]) if key.target == target]
     total = next((record.series(key).finite().values for key in keys if key.metric == TOTAL), np.empty(0))
     if not total.size or float(np.median(total)) < _BUSY:
         return {}
     others, polls = [], 0
     for key in keys:
-        if key.metric == polling.CORE:
+        if key.metric == poll_mode_cores.CORE:
             value = record.series(key).finite().values
             busy = value.size > 0 and float(np.median(value)) >= _BUSY
-            if busy and (key.object in known or polling.constant(key.metric, value)):
+            if busy and (key.object in known or poll_mode_cores.constant(key.metric, value)):
                 polls += 1
             elif value.size:
                 others.append(float(np.mean(value)))

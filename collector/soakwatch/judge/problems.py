@@ -18,7 +18,7 @@ from soakwatch_model.metric_load import WHOLE_LOAD
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.causes import Cause
 from soakwatch_rules.traits import GrowthMethod, happened_words, traits_of
-from soakwatch_rules.wording.words import counted
+from soakwatch_rules.wording.quantities import counted
 
 _MAX_ALSO, _MAX_EFFECTS = 2, 2
 

@@ -13,7 +13,7 @@ from soakwatch_model.case import Tenant
 from soakwatch_model.label import label
 from soakwatch_model.roles import DUT
 from soakwatch_model.window import Window
-from soakwatch_rules.load.tenants import METRICS
+from soakwatch_rules.load.tenant_load import METRICS
 
 LABEL: Final = "tenant"
 _BY_DEVICE: Final = ("context", "vdom", "vsys", "vrf", "table", "pool", "module")

@@ -21,7 +21,7 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.metric import BY_NAME
 from soakwatch_model.window import Window
 from soakwatch_rules.rule import Rule
-from soakwatch_rules.wording.words import percent
+from soakwatch_rules.wording.quantities import percent
 
 RULE = "coverage"
 _VERSION = 1

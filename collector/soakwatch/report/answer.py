@@ -38,7 +38,7 @@ from soakwatch_model.window import Window
 from soakwatch_rules.causes import Cause, lag
 from soakwatch_rules.traits import GrowthMethod, Marks, plain_words, traits_of
 from soakwatch_rules.wording.forecast import forecast_words
-from soakwatch_rules.wording.words import counted, percent
+from soakwatch_rules.wording.quantities import counted, percent
 
 MAX_STEPS = 5
 _MAX_NAMED, _MAX_TEXT = 3, 220

@@ -12,7 +12,7 @@ from soakwatch.record.source import StoredEvent
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Mark, Outcome
 from soakwatch_model.window import Window
-from soakwatch_rules.wording.words import counted, first_few
+from soakwatch_rules.wording.quantities import counted, first_few
 
 _MAX_RELATED_S = 180.0  # a longer window that merely overlaps says nothing of where a finding is
 _MAX_NAMES = 3

@@ -9,7 +9,7 @@ from soakwatch.judge.problems import growth_rate, thing_of_rule
 from soakwatch.judge.verdict import Verdict
 from soakwatch.runs.previous import Key, PreviousRun, key_of
 from soakwatch_model.finding import Outcome
-from soakwatch_rules.wording.words import counted
+from soakwatch_rules.wording.quantities import counted
 
 _MAX_NAMED = 2
 

@@ -14,7 +14,7 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.roles import DUT
 from soakwatch_model.window import Window
 from soakwatch_rules.traits import Family, plain_words, traits_of
-from soakwatch_rules.wording.words import counted
+from soakwatch_rules.wording.quantities import counted
 
 _REASONS: Mapping[InconclusiveReason, str] = {
     InconclusiveReason.TOO_SHORT: "the run was too short",

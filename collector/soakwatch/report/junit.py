@@ -12,7 +12,7 @@ from soakwatch.judge.verdict import Verdict
 from soakwatch.runs.compare.comparison import ABSENT
 from soakwatch.runs.setup_changes import Changed
 from soakwatch_model.finding import Finding, Outcome
-from soakwatch_rules.wording.words import counted
+from soakwatch_rules.wording.quantities import counted
 
 _WORST_FIRST = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN, Outcome.PASS, Outcome.NOT_APPLICABLE)
 _TAGS = {Outcome.FAIL: "failure", Outcome.INCONCLUSIVE: "error", Outcome.NOT_APPLICABLE: "skipped"}

@@ -29,7 +29,7 @@ from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.traits import GrowthMethod, Marks, traits_of
-from soakwatch_rules.wording.words import three_digits
+from soakwatch_rules.wording.quantities import three_digits
 
 _POINTS, _MAX_LOADS, _MAX_EVENTS, _MAX_MOMENTS = 600, 3, 40, 40
 _DAYS_S = 20 * 3600.0  # from here on a time of day alone would be ambiguous

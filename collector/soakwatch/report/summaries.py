@@ -9,7 +9,7 @@ from soakwatch.core.formatting import extent, quantity, subject, utc
 from soakwatch.judge.verdict import Verdict
 from soakwatch_model.finding import Finding, Mark, Outcome
 from soakwatch_rules.causes import Cause, CauseKind, lags
-from soakwatch_rules.wording.words import counted
+from soakwatch_rules.wording.quantities import counted
 
 _KINDS = {
     CauseKind.INCIDENT: "one incident",

@@ -28,7 +28,7 @@ from soakwatch.report.summaries import (
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_rules.causes import Cause, CauseKind
 from soakwatch_rules.wording.forecast import forecast_words
-from soakwatch_rules.wording.words import counted, first_few
+from soakwatch_rules.wording.quantities import counted, first_few
 
 _MAX_CAUSES, _MAX_RULES, _MAX_MOMENTS, _MAX_REASON, _MAX_LINES = 12, 5, 6, 200, 3
 _BRIEF_CAUSES, _BRIEF_FAILING = 3, 6

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from soakwatch.judge.capacity import CapacitySearch, Trial
 from soakwatch.plan.capacity import loss_words
 from soakwatch.report.svg import Canvas, Dot, Drawn, Label, Stroke
-from soakwatch_rules.wording.words import percent
+from soakwatch_rules.wording.quantities import percent
 
 WIDTH, HEIGHT = 760, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 60, 20, 16, 44

@@ -9,7 +9,7 @@ from soakwatch.judge.verdict import REACHED, Verdict
 from soakwatch.report.load import Generator
 from soakwatch_model.finding import Outcome
 from soakwatch_rules.traits import Judges, traits_of
-from soakwatch_rules.wording.words import counted, first_few
+from soakwatch_rules.wording.quantities import counted, first_few
 
 _FAULTS = frozenset({Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE})
 

@@ -21,7 +21,7 @@ from soakwatch_model.metric_queries import shown_in
 from soakwatch_model.roles import DUT, GENERATOR
 from soakwatch_model.sample import object_labels
 from soakwatch_model.shown import CPU, LATENCY, LOSS, MEMORY, PROCESS_CPU, PROCESS_MEMORY
-from soakwatch_rules.wording.words import counted
+from soakwatch_rules.wording.quantities import counted
 
 EVERY_NS = 5 * 10**9
 """So often the record is read for them."""

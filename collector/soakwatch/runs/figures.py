@@ -48,9 +48,9 @@ from soakwatch_model.roles import DUT
 from soakwatch_model.sample import PollOutcome, object_labels
 from soakwatch_model.series import Series, Trait
 from soakwatch_model.window import Window
-from soakwatch_rules.stats.flow import amount
-from soakwatch_rules.stats.level import robust_slope
-from soakwatch_rules.wording.words import counted
+from soakwatch_rules.stats.counted_amounts import amount
+from soakwatch_rules.stats.robust_level import robust_slope
+from soakwatch_rules.wording.quantities import counted
 
 __all__ = [
     "STANDARD",

@@ -9,7 +9,7 @@ from soakwatch.core.labels import RELEASE, has_labels, labels_words
 from soakwatch.runs.summary import RunSummary
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.tree import Tree
-from soakwatch_rules.wording.words import counted
+from soakwatch_rules.wording.quantities import counted
 
 _MAX_SHOWN = 8
 

@@ -10,7 +10,7 @@ from soakwatch.runs.figures import FigureValue, figure_text
 from soakwatch.runs.trend import FigureChangePoint, FigureTrend, GroupFigure
 from soakwatch_model.finding import Outcome
 from soakwatch_rules.stats.repetitions import fewest
-from soakwatch_rules.wording.words import counted
+from soakwatch_rules.wording.quantities import counted
 
 _VERDICTS = (Outcome.PASS, Outcome.FAIL, Outcome.INCONCLUSIVE)
 _OUTCOMES = {"equivalent": "same within 2 %", "undecided": "not decided"}

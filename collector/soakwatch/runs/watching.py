@@ -18,7 +18,7 @@ from soakwatch.runs.status import SourceStatus, Status
 from soakwatch.runs.status_words import own_words, span
 from soakwatch_model.finding import Outcome
 from soakwatch_model.sample import PollOutcome
-from soakwatch_rules.wording.words import moment
+from soakwatch_rules.wording.quantities import moment
 
 LEAVES_IT = "Ctrl-C leaves the run alone; soakwatch stop ends it"
 _OUTCOMES = {outcome.value: outcome for outcome in PollOutcome}

@@ -22,7 +22,7 @@ from soakwatch.sinks.phases import Phases
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.roles import DUT
 from soakwatch_model.sample import PollOutcome
-from soakwatch_rules.wording.words import counted
+from soakwatch_rules.wording.quantities import counted
 
 Standing = Literal["judged", "running", "not judged"]
 """Whether a run has a verdict, will have one, or needs `soakwatch judge` to get one."""

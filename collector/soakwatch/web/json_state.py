@@ -25,7 +25,7 @@ from soakwatch_model.sample import object_labels
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.causes import causes
 from soakwatch_rules.wording.forecast import forecast_words
-from soakwatch_rules.wording.words import counted
+from soakwatch_rules.wording.quantities import counted
 
 MAX_ALARMS, MAX_INCONCLUSIVE, _MAX_EVENTS, _MAX_MARKS, _MAX_KINDS = 150, 50, 30, 20, 20
 _MAX_DEVICES = 100

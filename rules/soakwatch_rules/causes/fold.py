@@ -12,9 +12,9 @@ from soakwatch_model.fact import Gone, Lost
 from soakwatch_model.finding import Finding, InconclusiveReason, MarkKind, Outcome
 from soakwatch_model.window import Phase
 from soakwatch_rules.causes.cause import Cause, CauseKind
-from soakwatch_rules.causes.context import REPORTED, CauseContext
+from soakwatch_rules.causes.cause_context import REPORTED, CauseContext
 from soakwatch_rules.causes.describe import FindingGroup, describe
-from soakwatch_rules.causes.growth import Owner, by_growth_subject, growth_subject, owners
+from soakwatch_rules.causes.growth_owner import Owner, by_growth_subject, growth_subject, owners
 from soakwatch_rules.causes.reasons import rows_by_reason
 from soakwatch_rules.causes.when import since_ns
 from soakwatch_rules.traits import Crash, Judges, Limit, Marks, traits_of

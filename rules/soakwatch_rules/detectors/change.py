@@ -18,10 +18,10 @@ from soakwatch_model.metric_entry import COUNTS, FALLS, GOES_OFF, STOPS, SURGES,
 from soakwatch_model.metric_queries import changing, why_mild
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.draft import absent, draft, half_unread
 from soakwatch_rules.events.excuses import excuse
-from soakwatch_rules.latency.blocks import judged_blocks, usual_blocks
-from soakwatch_rules.load.account import LoadAccount
+from soakwatch_rules.finding_draft import absent, draft, half_unread
+from soakwatch_rules.latency.latency_blocks import judged_blocks, usual_blocks
+from soakwatch_rules.load.load_account import LoadAccount
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import cadence, unseen
@@ -29,8 +29,8 @@ from soakwatch_rules.spans import overlap_s
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.stretched import PacedBlocks, block_length, paced_blocks, runs_of
 from soakwatch_rules.traits import Guide, RuleWords, Traits
-from soakwatch_rules.wording.names import name_of, thing_of
-from soakwatch_rules.wording.words import counted, duration, first_few, moment, quantity
+from soakwatch_rules.wording.quantities import counted, duration, first_few, moment, quantity
+from soakwatch_rules.wording.series_names import name_of, thing_of
 
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]

@@ -12,14 +12,14 @@ from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Victim
 from soakwatch_model.label import label
 from soakwatch_model.series import Series
-from soakwatch_rules.draft import absent, draft, faults
 from soakwatch_rules.events.incidents import Incident, Witness
 from soakwatch_rules.events.intents import assign_incidents, intents
+from soakwatch_rules.finding_draft import absent, draft, faults
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.traits import Crash, Family, Guide, Leads, RuleWords, Traits
-from soakwatch_rules.wording.words import counted, first_few, moment
+from soakwatch_rules.wording.quantities import counted, first_few, moment
 
 _GROWING_NS = 600 * 10**9  # one core file: its modification time moves by at most this while it is written
 _CRASH_KINDS = frozenset({"process.crash", "device.crash", "watchdog"})

@@ -7,12 +7,12 @@ from typing import ClassVar, Final, Literal
 
 from soakwatch_model.case import Case, Ledger
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, MarkKind, Outcome
-from soakwatch_rules.draft import absent, draft, faults
+from soakwatch_rules.finding_draft import absent, draft, faults
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.traits import Family, Guide, Inconclusive, Judges, RuleWords, Traits
 from soakwatch_rules.wording.polls import lost_polls
-from soakwatch_rules.wording.words import counted, duration, moment, quantity
+from soakwatch_rules.wording.quantities import counted, duration, moment, quantity
 
 _ALMOST = 0.999  # a share below 1 is never rounded up to 100 %
 _ONE_POLL = 1.5  # intervals: one missed poll is shorter, two are longer

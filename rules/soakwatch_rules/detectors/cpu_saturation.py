@@ -15,18 +15,18 @@ from soakwatch_model.metric import CATALOGUE
 from soakwatch_model.metric_entry import FULL
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules import polling
-from soakwatch_rules.draft import absent, draft, half_unread
+from soakwatch_rules import poll_mode_cores
+from soakwatch_rules.finding_draft import absent, draft, half_unread
 from soakwatch_rules.load.offered import OVERLOADS
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
-from soakwatch_rules.stats.saturation import Windows, covered_seconds
+from soakwatch_rules.stats.saturated_windows import Windows, covered_seconds
 from soakwatch_rules.stats.spikes import MIN_SAMPLES, busy_throughout
 from soakwatch_rules.stats.tally import Tally
 from soakwatch_rules.traits import Family, Guide, Marks, RuleWords, Traits
 from soakwatch_rules.wording.plateau import sparse
-from soakwatch_rules.wording.words import counted, duration, first_few, moment, quantity
+from soakwatch_rules.wording.quantities import counted, duration, first_few, moment, quantity
 
 _TOTAL = "system.cpu.utilization"
 _DROPS = tuple(metric.name for metric in CATALOGUE if metric.drops is not None and metric.drops.why == FULL)
@@ -112,7 +112,7 @@ class CpuSaturation(Parameters):
     name: ClassVar[str] = "cpu_saturation"
     version: ClassVar[int] = 2
     summary: ClassVar[str] = "CPU was saturated for minutes"
-    metrics: ClassVar[tuple[str, ...]] = (_TOTAL, polling.CORE, *_DROPS)
+    metrics: ClassVar[tuple[str, ...]] = (_TOTAL, poll_mode_cores.CORE, *_DROPS)
     scope: ClassVar[Literal["object", "metric", "target"]] = "target"
     phases: ClassVar[tuple[str, ...]] = ()
     spec: ClassVar[RuleSpec] = RuleSpec(
@@ -138,7 +138,7 @@ class CpuSaturation(Parameters):
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """One finding a target."""
         cut = [s.between(case.window.begin_ns, case.window.end_ns).finite() for s in case.series]
-        shares = (s for s in cut if s.metric in {_TOTAL, polling.CORE})
+        shares = (s for s in cut if s.metric in {_TOTAL, poll_mode_cores.CORE})
         loads = [replace(s, value=np.clip(s.values, 0.0, 1.0)) for s in shares]
         if not loads:
             return (absent(self, case, "CPU utilisation"),)
@@ -241,7 +241,7 @@ def _polling(loads: list[Series], case: Case, enter: float) -> list[Series]:
     """The series in poll mode: busy already in the baseline phase, or busy throughout with other evidence; the total
     too if the cores that do not poll have room."""
     matches = [s for s in loads if _polls(s, case)]
-    cores = [s for s in loads if s.metric == polling.CORE]
+    cores = [s for s in loads if s.metric == poll_mode_cores.CORE]
     others = [float(np.mean(s.values)) for s in cores if s not in matches]
     if others and len(others) < len(cores) and sum(others) < enter * len(others):
         matches += [s for s in loads if s.metric == _TOTAL and s not in matches and _throughout(s)]
@@ -255,7 +255,7 @@ def _polls(series: Series, case: Case) -> bool:
             return busy_throughout(series.values, float(np.median(calm.values)), MIN_SAMPLES)
     if not _throughout(series):
         return False
-    return bool(polling.evidence(case, series.object)) or polling.constant(series.metric, series.values)
+    return bool(poll_mode_cores.evidence(case, series.object)) or poll_mode_cores.constant(series.metric, series.values)
 
 
 def _throughout(series: Series) -> bool:

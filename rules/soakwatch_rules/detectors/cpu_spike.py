@@ -11,10 +11,10 @@ import numpy as np
 from soakwatch_model.case import Case
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark
 from soakwatch_model.series import Series
-from soakwatch_rules import polling
+from soakwatch_rules import poll_mode_cores
+from soakwatch_rules.baseline_before_window import baseline_caveat
 from soakwatch_rules.cpu_habits import PLANNED, CpuHabits
-from soakwatch_rules.draft import absent, draft, half_unread
-from soakwatch_rules.imported_baseline import baseline_caveat
+from soakwatch_rules.finding_draft import absent, draft, half_unread
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import cadence
@@ -32,7 +32,7 @@ from soakwatch_rules.stats.spikes import (
 )
 from soakwatch_rules.traits import Family, Guide, Marks, RuleWords, Traits
 from soakwatch_rules.wording.plateau import GAP, SortedPlateaus, doubts_of, mark_of, sparse
-from soakwatch_rules.wording.words import counted, duration, first_few, moment, quantity
+from soakwatch_rules.wording.quantities import counted, duration, first_few, moment, quantity
 
 _PLANNED_SLACK_S = 5.0
 _LEVEL_READINGS = 60  # with 30, the deviation is wrong by a fifth and causes false alarms
@@ -206,7 +206,9 @@ class CpuSpike(Parameters):
                 f"CPU was at {quantity(base.middle, '1')} in the baseline already, as a busy-polling (DPDK) core "
                 "would be; spikes cannot be judged"
             )
-        elif (evidence := polling.evidence(case, finding.object)) or polling.constant(finding.metric, value):
+        elif (evidence := poll_mode_cores.evidence(case, finding.object)) or poll_mode_cores.constant(
+            finding.metric, value
+        ):
             how = evidence or f"CPU was at {middle} from the start and hardly ever below"
             reason = f"busy-polling core ({how}); spikes cannot be judged"
         elif float(np.median(value)) >= self.enter:

@@ -14,17 +14,17 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.flow import PACKETS
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase
-from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.load.account import LoadAccount
+from soakwatch_rules.finding_draft import absent, draft
 from soakwatch_rules.load.background_drops import why_not_test_traffic
+from soakwatch_rules.load.load_account import LoadAccount
 from soakwatch_rules.load.offered import OVERLOADS, own_loss, windows_by_phase
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
+from soakwatch_rules.stats.counted_amounts import Steps, amounts, restarts, steps
 from soakwatch_rules.stats.distributions import binomial_above, gamma_quantile
-from soakwatch_rules.stats.flow import Steps, amounts, restarts, steps
 from soakwatch_rules.traits import Family, Guide, Marks, RuleWords, Traits
-from soakwatch_rules.wording.words import counted, digits, duration, first_few, moment, plural, quantity
+from soakwatch_rules.wording.quantities import counted, digits, duration, first_few, moment, plural, quantity
 
 _SLACK_NS = 5 * 10**9  # added to both ends of a planned phase
 _MARKS = 20

@@ -14,17 +14,17 @@ from soakwatch_model.event import Event
 from soakwatch_model.fact import Happened, Onset
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.roles import DUT
-from soakwatch_rules.draft import draft
 from soakwatch_rules.events.expectations import UnmetAnnouncement, unmet_announcements
 from soakwatch_rules.events.impact import EventScope, Impact, ReturnTime, event_scopes, impact
 from soakwatch_rules.events.impact_summary import EventFault, doubts, outage_words, summary
 from soakwatch_rules.events.operator_events import operator_events
+from soakwatch_rules.finding_draft import draft
 from soakwatch_rules.load.traffic import Traffic, traffic
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import spacing
 from soakwatch_rules.traits import Guide, Inconclusive, RuleWords, Traits
-from soakwatch_rules.wording.words import counted, digits, duration, plural, plus_minus, quantity
+from soakwatch_rules.wording.quantities import counted, digits, duration, plural, plus_minus, quantity
 
 _MAX_EVENTS = 300  # events of one kind: a log may report thousands
 _MAX_NUMBERED_EVENTS = 50  # events whose own figures are listed

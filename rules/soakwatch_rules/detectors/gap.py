@@ -9,14 +9,14 @@ from typing import ClassVar, Final, Literal
 from soakwatch_model.case import Case, Ledger, Silence
 from soakwatch_model.fact import PathCut
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, MarkKind, Outcome
-from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.events.boots import BOOT_METRICS
+from soakwatch_rules.finding_draft import absent, draft
 from soakwatch_rules.management.gap_cause import BLAMED, PATH, PLANNED, TOTAL, UP, ExplainedSilence, silence_causes
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.silences import silence_to_end
 from soakwatch_rules.traits import Family, Guide, Inconclusive, Judges, Marks, RuleWords, Traits
-from soakwatch_rules.wording.words import duration, moment
+from soakwatch_rules.wording.quantities import duration, moment
 
 _MAX_MARKS = 100
 _SHOWN = 3

@@ -35,18 +35,18 @@ from soakwatch_model.metric_load import HEARD
 from soakwatch_model.roles import GENERATOR
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.draft import absent, draft, faults
-from soakwatch_rules.load.account import KINDS
+from soakwatch_rules.finding_draft import absent, draft, faults
 from soakwatch_rules.load.forwarding import Forwarding, lost_share
+from soakwatch_rules.load.load_account import KINDS
 from soakwatch_rules.load.offered import own_loss, windows_by_phase
 from soakwatch_rules.load.throughput import curve
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.commanded import Shortfall, shortfall
-from soakwatch_rules.stats.saturation import Means, covered_seconds
+from soakwatch_rules.stats.saturated_windows import Means, covered_seconds
 from soakwatch_rules.traits import Guide, Inconclusive, Judges, RuleWords, Traits
-from soakwatch_rules.wording.words import counted, digits, duration, moment, quantity
+from soakwatch_rules.wording.quantities import counted, digits, duration, moment, quantity
 
 _COUNTED = tuple(name for side in (SENT, BACK, FAILED) for name in flows(side, PACKETS, REQUESTS, kind=COUNTER))
 _QUEUE_FULL = "load.queue_full"

@@ -14,7 +14,7 @@ from soakwatch_model.case import Case
 from soakwatch_model.fact import CERTAIN, Certainty, Fact
 from soakwatch_model.finding import Finding, Forecast, InconclusiveReason, Mark, Outcome
 from soakwatch_model.series import Series, Trait
-from soakwatch_rules.draft import absent, draft, half_unread
+from soakwatch_rules.finding_draft import absent, draft, half_unread
 from soakwatch_rules.growth.lifetimes import (
     GrowthOfLife,
     excess_growth,
@@ -22,21 +22,21 @@ from soakwatch_rules.growth.lifetimes import (
     memory_warning,
     reached_before,
 )
-from soakwatch_rules.growth.load import load_followed, load_numbers, part_of_a_wave, with_load
+from soakwatch_rules.growth.load_following import load_followed, load_numbers, part_of_a_wave, with_load
 from soakwatch_rules.growth.lowest_readings import judge_lowest_readings
-from soakwatch_rules.lives import Life, dead_seconds, lives
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence, expected
-from soakwatch_rules.stats.blocks import MIN_SAMPLES
+from soakwatch_rules.series_lives import Life, dead_seconds, lives
+from soakwatch_rules.stats.judge_trend import judge_trend
 from soakwatch_rules.stats.onset import onset_of
+from soakwatch_rules.stats.time_blocks import MIN_SAMPLES
 from soakwatch_rules.stats.tolerance import Thresholds, Tolerance
-from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.stats.trend_answer import TrendAnswer
 from soakwatch_rules.traits import Family, GrowthMethod, Guide, Marks, RuleWords, Traits
-from soakwatch_rules.wording.growth import doubts_of, per_hour, sentence, settle_of
-from soakwatch_rules.wording.names import name_of
-from soakwatch_rules.wording.words import counted, duration, quantity
+from soakwatch_rules.wording.growth_words import doubts_of, per_hour, sentence, settle_of
+from soakwatch_rules.wording.quantities import counted, duration, quantity
+from soakwatch_rules.wording.series_names import name_of
 
 Floats = NDArray[np.float64]
 

@@ -13,9 +13,9 @@ from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, MarkKind
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.events.boots import BOOT_METRICS, reboots_in
 from soakwatch_rules.events.incidents import Witness, witness_of
+from soakwatch_rules.finding_draft import absent, draft
 from soakwatch_rules.load.forwarding import Forwarding, comes_back
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
@@ -23,10 +23,10 @@ from soakwatch_rules.sampling import cadence
 from soakwatch_rules.silences import only_probed, silence_to_end, silent_all
 from soakwatch_rules.spans import common, joined, overlap_s
 from soakwatch_rules.stats.hysteresis import stretches
-from soakwatch_rules.stats.saturation import covered_seconds
+from soakwatch_rules.stats.saturated_windows import covered_seconds
 from soakwatch_rules.stats.spikes import busy_throughout
 from soakwatch_rules.traits import Family, Guide, Judges, Leads, RuleWords, Traits
-from soakwatch_rules.wording.words import counted, duration, first_few, moment, quantity
+from soakwatch_rules.wording.quantities import counted, duration, first_few, moment, quantity
 
 _TOTAL = "system.cpu.utilization"
 _UP = "reach.up"

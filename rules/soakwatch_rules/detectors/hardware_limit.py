@@ -19,12 +19,12 @@ from soakwatch_model.metric_queries import words_of
 from soakwatch_model.roles import DUT
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.draft import absent, draft, half_unread
+from soakwatch_rules.finding_draft import absent, draft, half_unread
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.traits import Family, Guide, Inconclusive, Limit, Marks, RuleWords, Traits
-from soakwatch_rules.wording.words import counted, duration, first_few, moment, quantity
+from soakwatch_rules.wording.quantities import counted, duration, first_few, moment, quantity
 
 _MAX_MARKS = 50
 _DARK_DBM = -30.0  # modules report -40 or less without light

@@ -16,14 +16,14 @@ from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, MarkKind, Outcome, Victim
 from soakwatch_model.label import label
 from soakwatch_model.series import Series
-from soakwatch_rules.draft import draft, faults
 from soakwatch_rules.events.incidents import Incident, counter_witnesses, deduplicated, incidents, witness_of
 from soakwatch_rules.events.intents import Intent, assign_incidents, intents
+from soakwatch_rules.finding_draft import draft, faults
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.traits import Crash, Family, Guide, Leads, RuleWords, Traits
-from soakwatch_rules.wording.words import counted, first_few, moment
+from soakwatch_rules.wording.quantities import counted, first_few, moment
 
 _COUNTER = "system.kernel.alarms"
 _SEGFAULT = "kernel.segfault"

@@ -13,9 +13,9 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.label import label
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.draft import absent, draft, half_unread
-from soakwatch_rules.imported_baseline import baseline_doubt, imported_baseline, which_baseline
-from soakwatch_rules.latency.blocks import (
+from soakwatch_rules.baseline_before_window import baseline_doubt, imported_baseline, which_baseline
+from soakwatch_rules.finding_draft import absent, draft, half_unread
+from soakwatch_rules.latency.latency_blocks import (
     EARLY,
     MIN_REFERENCE_BLOCKS,
     READINGS,
@@ -34,8 +34,8 @@ from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.slowdown import Slowness
 from soakwatch_rules.traits import Family, Guide, RuleWords, Traits
-from soakwatch_rules.wording.names import name_of
-from soakwatch_rules.wording.words import counted, duration, first_few, moment
+from soakwatch_rules.wording.quantities import counted, duration, first_few, moment
+from soakwatch_rules.wording.series_names import name_of
 
 _LIMITS: Final = {
     "p50": ("p50", "0.5", "0.50", "50", "median"),

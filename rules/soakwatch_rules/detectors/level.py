@@ -12,15 +12,15 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Mark
 from soakwatch_model.label import label
 from soakwatch_model.roles import DUT
 from soakwatch_model.series import Series
-from soakwatch_rules.draft import draft, faults, half_unread
-from soakwatch_rules.lives import lives
+from soakwatch_rules.finding_draft import draft, faults, half_unread
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
+from soakwatch_rules.series_lives import lives
 from soakwatch_rules.stats.votes import n_of_last_m
 from soakwatch_rules.traits import Guide, Limit, RuleWords, Traits
-from soakwatch_rules.wording.names import name_of
-from soakwatch_rules.wording.words import counted, duration, first_few, moment, quantity
+from soakwatch_rules.wording.quantities import counted, duration, first_few, moment, quantity
+from soakwatch_rules.wording.series_names import name_of
 
 _MAX_MARKS = 100
 _LATENCY: Final = "load.latency"

@@ -16,7 +16,7 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.flow import BITS, BYTES, CONNECTIONS, PACKETS, REQUESTS
 from soakwatch_model.roles import DUT
 from soakwatch_model.window import Window
-from soakwatch_rules.draft import draft
+from soakwatch_rules.finding_draft import draft
 from soakwatch_rules.load.loss_account import (
     SIGMAS,
     LossEvidence,
@@ -48,7 +48,7 @@ from soakwatch_rules.sampling import unseen
 from soakwatch_rules.stats.outage import Bins, lost_for_good
 from soakwatch_rules.stats.standstill import Stop, stops, stops_of_rate
 from soakwatch_rules.traits import Family, Guide, RuleWords, Traits
-from soakwatch_rules.wording.words import counted, duration, moment
+from soakwatch_rules.wording.quantities import counted, duration, moment
 
 _MIN_LOST = {PACKETS: 3.0, REQUESTS: 3.0, CONNECTIONS: 3.0, PINGS: 5.0}
 _MIN_LOST_IN_STOP = 5.0  # packets; at one packet a minute a single loss would otherwise be a stop

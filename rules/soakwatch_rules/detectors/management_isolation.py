@@ -15,11 +15,11 @@ from soakwatch_model.label import label
 from soakwatch_model.roles import DUT
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.baseline_before_window import baseline_doubt, imported_baseline
 from soakwatch_rules.events.boots import BOOT_METRICS
-from soakwatch_rules.imported_baseline import baseline_doubt, imported_baseline
+from soakwatch_rules.finding_draft import absent, draft
 from soakwatch_rules.load.forwarding import Forwarding, alive_without_management, lost_share
-from soakwatch_rules.load.pressure import Pressure, pressure, total_seconds
+from soakwatch_rules.load.load_pressure import Pressure, pressure, total_seconds
 from soakwatch_rules.management.gap_cause import (
     DEVICE,
     MONITOR,
@@ -41,7 +41,7 @@ from soakwatch_rules.sampling import cadence
 from soakwatch_rules.silences import monitor_did_not_poll, silent_all
 from soakwatch_rules.spans import common, overlap_s, without
 from soakwatch_rules.traits import Family, Guide, RuleWords, Traits
-from soakwatch_rules.wording.words import counted, digits, duration, first_few, moment, quantity
+from soakwatch_rules.wording.quantities import counted, digits, duration, first_few, moment, quantity
 
 _DEAD_S = 300.0  # as in ``hang``
 _MIN_PROBES = 16  # round trips, or requests, under high and under low load each

@@ -14,19 +14,19 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Mark
 from soakwatch_model.roles import MONITOR
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.draft import absent, draft, half_unread
 from soakwatch_rules.events.explanations import explanations, load_around
-from soakwatch_rules.lives import Life, dead_seconds, lives
-from soakwatch_rules.load.account import LoadAccount
+from soakwatch_rules.finding_draft import absent, draft, half_unread
+from soakwatch_rules.load.load_account import LoadAccount
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence, expected
+from soakwatch_rules.series_lives import Life, dead_seconds, lives
 from soakwatch_rules.stats.onset import onset_of
 from soakwatch_rules.stats.rises import Rise, exceeds_start_up, rise_of
 from soakwatch_rules.stats.stages import Comparison, compare, stages, still_rising
 from soakwatch_rules.traits import Family, GrowthMethod, Guide, Marks, RuleWords, Traits
+from soakwatch_rules.wording.quantities import counted, duration
 from soakwatch_rules.wording.stage import JudgedLife, doubts_of, sentence
-from soakwatch_rules.wording.words import counted, duration
 
 SHAPE, STAGES = 0.0, 1.0  # the choices of ``method``
 _LEVELLED = 0.125  # share of the rise within the last third below which it has levelled off; a straight line has 0.25

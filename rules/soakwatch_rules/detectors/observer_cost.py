@@ -16,15 +16,15 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.label import label
 from soakwatch_model.roles import DUT
 from soakwatch_model.series import Series
-from soakwatch_rules.draft import draft
-from soakwatch_rules.management.pauses import CPU_FORMS, LEAST_PAIRS, CpuComparison, Pauses, compare_cpu, pauses_of
+from soakwatch_rules.finding_draft import draft
+from soakwatch_rules.management.poll_pauses import CPU_FORMS, LEAST_PAIRS, CpuComparison, Pauses, compare_cpu, pauses_of
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.peers import finite_numbers
 from soakwatch_rules.rule import RuleSpec
+from soakwatch_rules.stats.counted_amounts import amount, binned
 from soakwatch_rules.stats.distributions import student_quantile
-from soakwatch_rules.stats.flow import amount, binned
 from soakwatch_rules.traits import Guide, RuleWords, Traits
-from soakwatch_rules.wording.words import duration, first_few, quantity
+from soakwatch_rules.wording.quantities import duration, first_few, quantity
 
 COST: Final = "source.device.cpu.time"
 """CPU time that a source's polls cost the device, by the device's own count."""

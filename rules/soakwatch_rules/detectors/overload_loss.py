@@ -17,18 +17,18 @@ from soakwatch_model.flow import PACKETS, REQUESTS
 from soakwatch_model.roles import DUT
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase
-from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.load.account import LoadAccount
+from soakwatch_rules.finding_draft import absent, draft
+from soakwatch_rules.load.load_account import LoadAccount
 from soakwatch_rules.load.offered import OVERLOADS, overloads, own_loss, windows_by_phase
 from soakwatch_rules.load.path_ledger import BEHIND, DROPPED, PORTS, PathLedger, Ports
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import cadence
-from soakwatch_rules.stats.capacity import NOTHING, Capacity, carried, excess
-from soakwatch_rules.stats.flow import binned
+from soakwatch_rules.stats.carried_load import NOTHING, Capacity, carried, excess
+from soakwatch_rules.stats.counted_amounts import binned
 from soakwatch_rules.stats.tally import Tally
 from soakwatch_rules.traits import Family, Guide, RuleWords, Traits
-from soakwatch_rules.wording.words import duration, moment, percent, quantity, three_digits
+from soakwatch_rules.wording.quantities import duration, moment, percent, quantity, three_digits
 
 _BIN_S = 10.0
 _CADENCES = 2.0

@@ -13,19 +13,19 @@ from soakwatch_model.case import Case
 from soakwatch_model.fact import Certainty, Onset
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.roles import DUT
-from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.finding_draft import absent, draft
 from soakwatch_rules.load.throughput import Curve, Flow, curve, flows
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
-from soakwatch_rules.stats.blocks import blocks, how_many
 from soakwatch_rules.stats.daily import DAY_S, is_daily_sine
 from soakwatch_rules.stats.decline import Fall, fall, late_fall
+from soakwatch_rules.stats.judge_trend import judge_trend
 from soakwatch_rules.stats.onset import onset_s
 from soakwatch_rules.stats.standstill import Stop, stops_of_rate
-from soakwatch_rules.stats.trend import judge_trend
+from soakwatch_rules.stats.time_blocks import blocks, how_many
 from soakwatch_rules.stats.trend_answer import TrendAnswer
 from soakwatch_rules.traits import Family, Guide, Marks, RuleWords, Traits
-from soakwatch_rules.wording.words import counted, duration, percent, quantity
+from soakwatch_rules.wording.quantities import counted, duration, percent, quantity
 
 _MIN_SAMPLES = 16
 _HOUR_S = 3600.0

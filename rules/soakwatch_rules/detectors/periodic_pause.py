@@ -14,16 +14,24 @@ from soakwatch_model.event import Event
 from soakwatch_model.fact import Repeated
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, MarkKind, Outcome
 from soakwatch_model.roles import DUT
-from soakwatch_rules.draft import absent, draft, half_unread
+from soakwatch_rules.finding_draft import absent, draft, half_unread
 from soakwatch_rules.load.demand import NOTHING, Demand, LoadMeanwhile
 from soakwatch_rules.load.offered import OVERLOADS, windows_by_phase
-from soakwatch_rules.load.pauses import Pause, moments, number_and_length, rhythm_of, rhythm_text, seconds_since_first
 from soakwatch_rules.load.throughput import Curve, Flow, curve, flows
+from soakwatch_rules.load.throughput_pauses import (
+    Pause,
+    moments,
+    number_and_length,
+    rhythm_of,
+    rhythm_text,
+    seconds_since_first,
+)
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
-from soakwatch_rules.stats.level import robust
-from soakwatch_rules.stats.pauses import (
+from soakwatch_rules.stats.robust_level import robust
+from soakwatch_rules.stats.standstill import stops_of_rate
+from soakwatch_rules.stats.throughput_dips import (
     MIN_EVEN,
     MIN_INTERVALS,
     STILL,
@@ -34,9 +42,8 @@ from soakwatch_rules.stats.pauses import (
     rhythm,
     standstills,
 )
-from soakwatch_rules.stats.standstill import stops_of_rate
 from soakwatch_rules.traits import Family, Guide, Marks, RuleWords, Traits
-from soakwatch_rules.wording.words import counted, duration, percent, quantity
+from soakwatch_rules.wording.quantities import counted, duration, percent, quantity
 
 _MIN_SAMPLES = 16  # readings of one level
 _MARKS = 50

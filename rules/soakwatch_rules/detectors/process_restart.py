@@ -16,7 +16,6 @@ from soakwatch_model.fact import Fact, Gone, Happened
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.label import label
 from soakwatch_model.series import Series
-from soakwatch_rules.draft import draft, faults
 from soakwatch_rules.events.incidents import Incident, incidents
 from soakwatch_rules.events.intents import AssignedIncidents, Intent, assign_incidents, intents
 from soakwatch_rules.events.process_life import (
@@ -28,11 +27,12 @@ from soakwatch_rules.events.process_life import (
     restart_words,
     start_changes,
 )
+from soakwatch_rules.finding_draft import draft, faults
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.traits import Crash, Family, Guide, Leads, RuleWords, Traits
-from soakwatch_rules.wording.words import counted, duration, first_few, moment
+from soakwatch_rules.wording.quantities import counted, duration, first_few, moment
 
 
 @dataclass(frozen=True, slots=True)

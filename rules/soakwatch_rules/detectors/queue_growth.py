@@ -14,19 +14,19 @@ from soakwatch_model.finding import Finding, Forecast, InconclusiveReason, Mark,
 from soakwatch_model.flow import PACKETS
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.draft import absent, draft
-from soakwatch_rules.lives import lives
-from soakwatch_rules.load.account import LoadAccount
+from soakwatch_rules.finding_draft import absent, draft
+from soakwatch_rules.load.load_account import LoadAccount
 from soakwatch_rules.load.offered import OVERLOADS
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
-from soakwatch_rules.stats.flow import amount
+from soakwatch_rules.series_lives import lives
+from soakwatch_rules.stats.counted_amounts import amount
 from soakwatch_rules.stats.hysteresis import stretches
+from soakwatch_rules.stats.judge_trend import judge_trend
 from soakwatch_rules.stats.tolerance import Tolerance
-from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.stats.trend_answer import TrendAnswer
 from soakwatch_rules.traits import Family, GrowthMethod, Guide, RuleWords, Traits
-from soakwatch_rules.wording.words import counted, duration, first_few, moment, quantity
+from soakwatch_rules.wording.quantities import counted, duration, first_few, moment, quantity
 
 _DAY_S = 86400.0
 _HOUR_S = 3600.0

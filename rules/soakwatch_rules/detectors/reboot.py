@@ -9,15 +9,15 @@ from soakwatch_model.case import Case
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.events.boots import MOVED_S, reboots
 from soakwatch_rules.events.incidents import Incident, incidents, witness_of
 from soakwatch_rules.events.intents import assign_incidents, intents
+from soakwatch_rules.finding_draft import absent, draft
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.traits import Crash, Family, Guide, Leads, RuleWords, Traits
-from soakwatch_rules.wording.words import counted, duration, first_few, moment
+from soakwatch_rules.wording.quantities import counted, duration, first_few, moment
 
 
 @dataclass(frozen=True, slots=True)

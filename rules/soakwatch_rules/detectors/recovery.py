@@ -14,21 +14,21 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.label import label
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.draft import absent, draft
+from soakwatch_rules.baseline_before_window import baseline_doubt, imported_baseline
 from soakwatch_rules.episodes import Episode, episodes
 from soakwatch_rules.events.explanations import median_load
-from soakwatch_rules.imported_baseline import baseline_doubt, imported_baseline
-from soakwatch_rules.lives import lives
-from soakwatch_rules.load.account import LoadAccount
+from soakwatch_rules.finding_draft import absent, draft
+from soakwatch_rules.load.load_account import LoadAccount
 from soakwatch_rules.natural_variation import JudgedEpisode, memory_kept, weighed_against_history, without_level
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import cadence, expected
+from soakwatch_rules.series_lives import lives
 from soakwatch_rules.stats.distributions import student_quantile
 from soakwatch_rules.stats.return_to_level import MIN_WINDOW, OUT, Reference, Return, reference, returned, trend
 from soakwatch_rules.traits import Guide, Inconclusive, RuleWords, Traits
-from soakwatch_rules.wording.names import name_of
-from soakwatch_rules.wording.words import counted, duration, first_few, moment, plus_minus, quantity
+from soakwatch_rules.wording.quantities import counted, duration, first_few, moment, plus_minus, quantity
+from soakwatch_rules.wording.series_names import name_of
 
 _CALM_S = 1800.0
 _CALM_READINGS = 400

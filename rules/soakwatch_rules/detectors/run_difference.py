@@ -14,15 +14,15 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.flow import BACK, DELAY, FAILED, LOST, QUALITY, SENT
 from soakwatch_model.metric import BY_NAME, flows
 from soakwatch_model.series import Growth, Series
-from soakwatch_rules.draft import absent, draft, half_unread
-from soakwatch_rules.load.account import LoadAccount
+from soakwatch_rules.finding_draft import absent, draft, half_unread
+from soakwatch_rules.load.load_account import LoadAccount
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import Input, RuleSpec
+from soakwatch_rules.stats.counted_amounts import amount
 from soakwatch_rules.stats.difference import Difference, by_t, runs_needed
-from soakwatch_rules.stats.flow import amount
 from soakwatch_rules.stats.repetitions import median_interval, repeatability, repetitions_needed
 from soakwatch_rules.traits import Guide, Limit, Marks, RuleWords, Traits
-from soakwatch_rules.wording.words import counted, duration, percent, quantity
+from soakwatch_rules.wording.quantities import counted, duration, percent, quantity
 
 _MIN_SAMPLES = 16
 _LOST = frozenset((*flows(LOST), *flows(FAILED)))

@@ -15,18 +15,18 @@ from soakwatch_model.finding import Finding, Forecast, InconclusiveReason, Mark,
 from soakwatch_model.label import label
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.draft import absent, draft, half_unread
+from soakwatch_rules.finding_draft import absent, draft, half_unread
 from soakwatch_rules.load.offered import OVERLOADS
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence, unseen
 from soakwatch_rules.spans import overlap_s
 from soakwatch_rules.stats.hysteresis import stretches
+from soakwatch_rules.stats.judge_trend import judge_trend
 from soakwatch_rules.stats.tally import Tally
 from soakwatch_rules.stats.tolerance import Tolerance
-from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.traits import Family, Guide, Limit, RuleWords, Traits
-from soakwatch_rules.wording.words import counted, duration, first_few, moment, quantity
+from soakwatch_rules.wording.quantities import counted, duration, first_few, moment, quantity
 
 _SHARE: Final = "1"
 _FULL = 0.999  # share of the limit: nothing fits in any more

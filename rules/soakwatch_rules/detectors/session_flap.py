@@ -15,10 +15,9 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.label import label
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.draft import absent, draft
 from soakwatch_rules.events.announced import AnnouncementAccount, announcements
 from soakwatch_rules.events.incidents import cause_of, counter_witnesses
-from soakwatch_rules.events.sessions import (
+from soakwatch_rules.events.session_outages import (
     UNLISTED,
     TimeDown,
     prefix_collapse,
@@ -28,11 +27,12 @@ from soakwatch_rules.events.sessions import (
     times_down,
     unread_list,
 )
+from soakwatch_rules.finding_draft import absent, draft
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.traits import Family, Guide, RuleWords, Traits
-from soakwatch_rules.wording.words import counted, digits, duration, first_few, moment
+from soakwatch_rules.wording.quantities import counted, digits, duration, first_few, moment
 
 _UP = "network.session.up"
 _UPTIME = "network.session.uptime"

@@ -9,7 +9,7 @@ from typing import ClassVar, Final, Literal
 from soakwatch_model.case import Case
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.roles import GENERATOR, MONITOR
-from soakwatch_rules.draft import draft
+from soakwatch_rules.finding_draft import draft
 from soakwatch_rules.machine.cards import check_duplex, check_links, check_numa_nodes, check_versions
 from soakwatch_rules.machine.check_result import CheckResult, Problem, combined
 from soakwatch_rules.machine.cores import Uneven, check_governor, check_idle_states, check_receive_spread, check_turbo
@@ -17,7 +17,7 @@ from soakwatch_rules.machine.description import Cores, Machine, described
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.traits import Family, Guide, Judges, Marks, RuleWords, Traits
-from soakwatch_rules.wording.words import counted, first_few
+from soakwatch_rules.wording.quantities import counted, first_few
 
 _CHANGE: Final = "setup.change"
 _ACTIONS: Final = ("ignore", "warn", "fail")

@@ -10,15 +10,15 @@ import numpy as np
 from soakwatch_model.case import Case
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark
 from soakwatch_model.series import Series
-from soakwatch_rules.draft import absent, draft, half_unread
 from soakwatch_rules.events.explanations import explanations
-from soakwatch_rules.lives import Life, lives
+from soakwatch_rules.finding_draft import absent, draft, half_unread
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
+from soakwatch_rules.series_lives import Life, lives
 from soakwatch_rules.stats.steps import LevelStep, Steps, steps
 from soakwatch_rules.traits import Guide, RuleWords, Traits
-from soakwatch_rules.wording.words import counted, duration, first_few, moment, quantity
+from soakwatch_rules.wording.quantities import counted, duration, first_few, moment, quantity
 
 _WIDTH = 8  # blocks in a window
 _PIECES = 4  # windows that a life needs, so that the usual difference of windows is known

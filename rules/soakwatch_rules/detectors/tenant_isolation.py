@@ -16,14 +16,22 @@ from soakwatch_model.event import Event
 from soakwatch_model.event_catalogue import event_kind
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.roles import DUT
-from soakwatch_rules.draft import draft
-from soakwatch_rules.load.tenants import BY_DEVICE, Measure, RaisedLoad, TenantBins, bin_edges, raised_load, tenant_bins
+from soakwatch_rules.finding_draft import draft
+from soakwatch_rules.load.tenant_load import (
+    BY_DEVICE,
+    Measure,
+    RaisedLoad,
+    TenantBins,
+    bin_edges,
+    raised_load,
+    tenant_bins,
+)
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.peers import finite_numbers
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.stats.contrast import Contrast, contrast
 from soakwatch_rules.traits import Family, Guide, Limit, RuleWords, Traits
-from soakwatch_rules.wording.words import counted, duration, first_few, quantity
+from soakwatch_rules.wording.quantities import counted, duration, first_few, quantity
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

@@ -16,24 +16,24 @@ from soakwatch_model.metric_entry import WARNS
 from soakwatch_model.metric_queries import bad_direction, trending, why_mild, words_of
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.draft import absent, draft, half_unread
-from soakwatch_rules.growth.load import load_followed
-from soakwatch_rules.lives import Life, lives
-from soakwatch_rules.load.account import LoadAccount
+from soakwatch_rules.finding_draft import absent, draft, half_unread
+from soakwatch_rules.growth.load_following import load_followed
+from soakwatch_rules.load.load_account import LoadAccount
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
+from soakwatch_rules.series_lives import Life, lives
 from soakwatch_rules.stats.ar1 import slope
-from soakwatch_rules.stats.blocks import Blocks, blocks, without_jobs
-from soakwatch_rules.stats.ceiling import Ceiling, ceiling_of
 from soakwatch_rules.stats.daily import DAY_S, is_daily_sine
+from soakwatch_rules.stats.judge_trend import judge_trend
 from soakwatch_rules.stats.onset import onset_of
 from soakwatch_rules.stats.steady import Rise, rise_of, rises_throughout
+from soakwatch_rules.stats.time_blocks import Blocks, blocks, without_jobs
 from soakwatch_rules.stats.tolerance import Thresholds, Tolerance
-from soakwatch_rules.stats.trend import judge_trend
+from soakwatch_rules.stats.value_ceiling import Ceiling, ceiling_of
 from soakwatch_rules.traits import Guide, Marks, RuleWords, Traits
-from soakwatch_rules.wording.names import name_of
-from soakwatch_rules.wording.words import counted, duration, quantity
+from soakwatch_rules.wording.quantities import counted, duration, quantity
+from soakwatch_rules.wording.series_names import name_of
 
 Floats = NDArray[np.float64]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from soakwatch_model.event import Event
 from soakwatch_model.event_catalogue import event_kind
 from soakwatch_model.window import Window
-from soakwatch_rules.events.sessions import TimeDown
-from soakwatch_rules.wording.words import counted, duration, moment
+from soakwatch_rules.events.session_outages import TimeDown
+from soakwatch_rules.wording.quantities import counted, duration, moment
 
 KEY = "session.down"
 

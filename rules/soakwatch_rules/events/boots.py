@@ -10,7 +10,7 @@ from soakwatch_model.metric_entry import BOOT
 from soakwatch_model.metric_queries import telling
 from soakwatch_model.series import Series
 from soakwatch_rules.events.incidents import Witness
-from soakwatch_rules.wording.words import duration, moment
+from soakwatch_rules.wording.quantities import duration, moment
 
 BOOT_METRICS = telling(BOOT)
 """Metrics that tell one boot from the next: boot id, boot time, uptime."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from soakwatch_model.event import Event
 from soakwatch_model.event_catalogue import event_kind
 from soakwatch_model.series import Series
-from soakwatch_rules.wording.words import moment
+from soakwatch_rules.wording.quantities import moment
 
 _AFTERMATH_NS = 600 * 10**9
 """An event without an end may cause changes for this long."""

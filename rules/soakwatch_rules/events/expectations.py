@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from soakwatch_model.case import Case, Ledger
 from soakwatch_model.crash_kinds import KERNEL
 from soakwatch_rules.events.impact import Impact
-from soakwatch_rules.wording.words import counted, moment
+from soakwatch_rules.wording.quantities import counted, moment
 
 OUTAGE = "outage"
 """The key of ``expect`` for the number of stretches in which traffic stops."""

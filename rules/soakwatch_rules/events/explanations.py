@@ -11,8 +11,8 @@ from soakwatch_model.case import Case
 from soakwatch_model.event import Event
 from soakwatch_model.flow import SENT
 from soakwatch_model.series import Series
-from soakwatch_rules.load.account import LoadAccount, is_of_side
-from soakwatch_rules.wording.words import duration, quantity
+from soakwatch_rules.load.load_account import LoadAccount, is_of_side
+from soakwatch_rules.wording.quantities import duration, quantity
 
 _NO_CAUSE = frozenset({"gap", "clock.step", "core.present", "core.dump"})
 """Kinds that report an observation, or what a crash left behind, and no action."""

@@ -17,10 +17,10 @@ from soakwatch_model.window import Window
 from soakwatch_rules.load.offered import OVERLOADS, phases_joined
 from soakwatch_rules.load.traffic import Traffic
 from soakwatch_rules.sampling import cadence
-from soakwatch_rules.stats.flow import steps
+from soakwatch_rules.stats.counted_amounts import steps
 from soakwatch_rules.stats.outage import DownTime, Outage, outage, unanswered
 from soakwatch_rules.stats.return_to_level import MIN_WINDOW, Reference, reference, returned
-from soakwatch_rules.wording.names import name_of
+from soakwatch_rules.wording.series_names import name_of
 
 _MIN_SAMPLES_BEFORE = 16
 _MIN_EFFECTIVE = 4.0

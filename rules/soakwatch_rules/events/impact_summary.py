@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from soakwatch_rules.events.impact import Impact, Probed
 from soakwatch_rules.load.traffic import Traffic
-from soakwatch_rules.wording.words import counted, digits, duration, moment, plural, quantity
+from soakwatch_rules.wording.quantities import counted, digits, duration, moment, plural, quantity
 
 _WHOLE = 0.9  # share lost in an outage that stops all traffic
 _PROBES = 3

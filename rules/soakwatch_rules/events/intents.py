@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from soakwatch_model.event import Event
 from soakwatch_model.window import Window
 from soakwatch_rules.events.incidents import Incident
-from soakwatch_rules.wording.words import counted, moment
+from soakwatch_rules.wording.quantities import counted, moment
 
 
 @dataclass(frozen=True, slots=True)

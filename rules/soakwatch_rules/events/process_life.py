@@ -10,7 +10,7 @@ import numpy as np
 from soakwatch_model.event import Event
 from soakwatch_model.series import Series
 from soakwatch_rules.events.incidents import Incident, Witness, deduplicated, witness_of
-from soakwatch_rules.wording.words import duration
+from soakwatch_rules.wording.quantities import duration
 
 START_TIME = "start time"
 """The source of a report that only a start time changed."""

@@ -11,10 +11,10 @@ import numpy as np
 from soakwatch_model.case import Case
 from soakwatch_model.finding import InconclusiveReason, Outcome
 from soakwatch_model.series import Series
-from soakwatch_rules.lives import Life
+from soakwatch_rules.series_lives import Life
 from soakwatch_rules.stats.following import LoadDependence
 from soakwatch_rules.stats.trend_answer import TrendAnswer
-from soakwatch_rules.wording.growth import near_limit, released_words
+from soakwatch_rules.wording.growth_words import near_limit, released_words
 
 _HIGH: Final = 0.98  # quantile of the readings of a life
 _FREED: Final = 0.25  # share of the level from which a release is worth a warning

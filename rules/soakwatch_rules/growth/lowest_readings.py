@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from soakwatch_model.finding import InconclusiveReason, Outcome
 from soakwatch_rules.growth.lifetimes import GrowthOfLife
-from soakwatch_rules.stats.blocks import Blocks, blocks, opened
-from soakwatch_rules.stats.level import net_change
+from soakwatch_rules.stats.robust_level import net_change
+from soakwatch_rules.stats.time_blocks import Blocks, blocks, opened
 from soakwatch_rules.stats.trend_answer import TrendAnswer
 
 Floats = NDArray[np.float64]

@@ -16,10 +16,10 @@ from soakwatch_model.metric_entry import HOST_MEMORY
 from soakwatch_model.metric_queries import telling
 from soakwatch_model.series import Series
 from soakwatch_rules.rule import Rule
-from soakwatch_rules.stats.level import net_change
-from soakwatch_rules.wording.growth import near_limit
-from soakwatch_rules.wording.names import thing_in
-from soakwatch_rules.wording.words import counted, quantity
+from soakwatch_rules.stats.robust_level import net_change
+from soakwatch_rules.wording.growth_words import near_limit
+from soakwatch_rules.wording.quantities import counted, quantity
+from soakwatch_rules.wording.series_names import thing_in
 
 Floats = NDArray[np.float64]
 

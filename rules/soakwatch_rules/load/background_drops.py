@@ -9,11 +9,11 @@ import numpy as np
 from soakwatch_model.case import Case
 from soakwatch_model.flow import BACK, PACKETS, REQUESTS
 from soakwatch_model.window import Window
-from soakwatch_rules.load.account import LoadAccount
+from soakwatch_rules.load.load_account import LoadAccount
 from soakwatch_rules.load.offers import offers
-from soakwatch_rules.stats.flow import Steps
+from soakwatch_rules.stats.counted_amounts import Steps
 from soakwatch_rules.stats.outage import Bins, lost_for_good
-from soakwatch_rules.wording.words import digits, duration
+from soakwatch_rules.wording.quantities import digits, duration
 
 _WARM_UP_S = 60.0  # after the first packet of the load: addresses are resolved, tables filled
 _SHORT, _SHORTEST_S = 0.05, 5.0  # warm-up of a short run: this share of it, at least these seconds

@@ -22,10 +22,10 @@ from soakwatch_model.flow import (
     USERS,
 )
 from soakwatch_model.metric import BY_NAME
-from soakwatch_rules.load.account import LoadAccount
+from soakwatch_rules.load.load_account import LoadAccount
 from soakwatch_rules.load.throughput import Curve, Flow, curve
 from soakwatch_rules.sampling import cadence
-from soakwatch_rules.stats.pauses import running_level
+from soakwatch_rules.stats.throughput_dips import running_level
 
 NOTHING = 0.2
 """Share of the level up to which next to nothing was sent or came back; no daily load dips this deep by itself."""

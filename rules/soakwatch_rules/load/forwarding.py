@@ -10,10 +10,10 @@ import numpy as np
 from soakwatch_model.case import Case
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.load.account import LoadAccount
+from soakwatch_rules.load.load_account import LoadAccount
 from soakwatch_rules.silences import silence_to_end
 from soakwatch_rules.spans import joined
-from soakwatch_rules.stats.flow import binned
+from soakwatch_rules.stats.counted_amounts import binned
 from soakwatch_rules.stats.tally import Tally
 
 _STOPPED = 0.01  # share of what goes in: with less coming out, forwarding stopped

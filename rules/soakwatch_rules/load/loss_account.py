@@ -18,9 +18,9 @@ from soakwatch_rules.load.offered import OVERLOADS, phases_joined, windows_by_ph
 from soakwatch_rules.load.offers import PINGS, Offer
 from soakwatch_rules.peers import peer_name
 from soakwatch_rules.stats.distributions import gamma_cdf, gamma_quantile
-from soakwatch_rules.stats.level import robust
+from soakwatch_rules.stats.robust_level import robust
 from soakwatch_rules.stats.standstill import Stop
-from soakwatch_rules.wording.words import duration, moment, quantity
+from soakwatch_rules.wording.quantities import duration, moment, quantity
 
 SIGMAS = 3.0
 """Standard errors from which a loss is proven."""

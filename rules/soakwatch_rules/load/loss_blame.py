@@ -16,7 +16,7 @@ from soakwatch_rules.load.loss_account import LossEvidence, Share
 from soakwatch_rules.load.offers import Offer
 from soakwatch_rules.load.path_ledger import BEHIND, WORDS, PathLedger, Ports
 from soakwatch_rules.stats.outage import Bins
-from soakwatch_rules.wording.words import percent
+from soakwatch_rules.wording.quantities import percent
 
 _MUCH = 0.1  # share of a load: with more lost elsewhere it is unknown what the device withstood
 _READINGS = 3

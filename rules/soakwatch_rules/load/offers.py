@@ -25,10 +25,10 @@ from soakwatch_model.flow import (
 )
 from soakwatch_model.metric import BY_NAME, COUNTER, GAUGE
 from soakwatch_model.series import Series
-from soakwatch_rules.load.account import LoadAccount, LoadPair, drive_of
+from soakwatch_rules.load.load_account import LoadAccount, LoadPair, drive_of
 from soakwatch_rules.load.throughput import Curve, curve
 from soakwatch_rules.sampling import cadence
-from soakwatch_rules.stats.flow import binned
+from soakwatch_rules.stats.counted_amounts import binned
 from soakwatch_rules.stats.outage import Bins
 
 PINGS = "pings"

@@ -13,7 +13,7 @@ from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.sampling import spacing
 from soakwatch_rules.stats.tally import Tally
-from soakwatch_rules.wording.words import digits
+from soakwatch_rules.wording.quantities import digits
 
 PORTS = "system.network.packets"
 DROPPED = ("system.network.packet.dropped", "queue.dropped", "system.softnet.dropped", "system.forwarding.dropped")

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from soakwatch_model.case import Case
 from soakwatch_model.flow import BACK, BITS, BYTES, OFFERED, PACKETS, REQUESTS, SENT
 from soakwatch_model.series import Series
-from soakwatch_rules.load.account import LoadAccount
+from soakwatch_rules.load.load_account import LoadAccount
 from soakwatch_rules.sampling import cadence
-from soakwatch_rules.stats.flow import steps
+from soakwatch_rules.stats.counted_amounts import steps
 
 _MAX_VALUE = 1e120
 _MAX_CADENCES = 3  # cadences that one reading of a rate covers

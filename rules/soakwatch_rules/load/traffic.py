@@ -11,8 +11,8 @@ from soakwatch_model.flow import BITS, BYTES, LOST, PACKETS, REQUESTS
 from soakwatch_model.metric import COUNTER
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.load.account import LoadAccount, LoadPair
-from soakwatch_rules.stats.flow import binned
+from soakwatch_rules.load.load_account import LoadAccount, LoadPair
+from soakwatch_rules.stats.counted_amounts import binned
 from soakwatch_rules.stats.outage import Bins
 
 _UNITS = {PACKETS: "packet", REQUESTS: "request", BYTES: "byte", BITS: "bit"}

@@ -7,7 +7,7 @@ from typing import Final
 
 from soakwatch_rules.machine.check_result import CheckResult, Problem, combined
 from soakwatch_rules.machine.description import Card, Cores, Machine, Module
-from soakwatch_rules.wording.words import first_few, quantity
+from soakwatch_rules.wording.quantities import first_few, quantity
 
 _SHARED: Final = frozenset({"mlx4_core", "mlx5_core"})
 """Drivers with which a program takes packets although the kernel keeps the card."""

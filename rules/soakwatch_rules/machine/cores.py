@@ -12,7 +12,7 @@ from soakwatch_model.window import Window
 from soakwatch_rules.machine.check_result import CheckResult, Problem, combined
 from soakwatch_rules.machine.description import Card, Cores, Machine
 from soakwatch_rules.stats.tally import Tally
-from soakwatch_rules.wording.words import counted, duration, first_few, quantity
+from soakwatch_rules.wording.quantities import counted, duration, first_few, quantity
 
 CPU: Final = "part=cpu"
 _BEST: Final = "performance"

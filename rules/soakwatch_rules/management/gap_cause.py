@@ -16,7 +16,7 @@ from soakwatch_rules.events.boots import BOOT_METRICS, reboots_in
 from soakwatch_rules.load.forwarding import Forwarding, lost_share
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.silences import answered_during, monitor_did_not_poll, not_heard_times, silent_all
-from soakwatch_rules.wording.words import quantity
+from soakwatch_rules.wording.quantities import quantity
 
 TOTAL: Final = "system.cpu.utilization"
 UP: Final = "reach.up"

@@ -13,7 +13,7 @@ from soakwatch_model.flow import FAILED, REQUESTS
 from soakwatch_model.metric import flows
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.stats.flow import binned
+from soakwatch_rules.stats.counted_amounts import binned
 
 _JUMP = 0.02  # share by which the command changes between two readings: it is unknown when it changed
 _MIN_BINS = 8

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_rules.stats.falls import abrupt_height, jump_blocks, line_residual, slope_per_block, time_correlation
-from soakwatch_rules.stats.level import net_change
+from soakwatch_rules.stats.robust_level import net_change
 
 Floats = NDArray[np.float64]
 

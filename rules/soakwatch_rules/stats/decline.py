@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_rules.stats.distributions import student_cdf
-from soakwatch_rules.stats.level import robust
+from soakwatch_rules.stats.robust_level import robust
 
 _MIN_PARTS = 8  # parts before the last
 _QUARTER = 4  # blocks that a quarter needs

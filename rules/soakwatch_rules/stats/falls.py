@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.stats.blocks import MAD
+from soakwatch_rules.stats.time_blocks import MAD
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.int64]

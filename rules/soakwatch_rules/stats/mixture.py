@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_rules.stats.distributions import normal_cdf, student_cdf
-from soakwatch_rules.stats.shapes import FAMILIES, PERIODS, RHO, SEEN, ShapeTable, edge, table, whitened
+from soakwatch_rules.stats.series_shapes import FAMILIES, PERIODS, RHO, SEEN, ShapeTable, edge, table, whitened
 from soakwatch_rules.stats.stairs import MAX_STEPS, log_placements, stairs
 
 Floats = NDArray[np.float64]

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.stats.level import MAD_TO_SIGMA, robust
+from soakwatch_rules.stats.robust_level import MAD_TO_SIGMA, robust
 
 Floats = NDArray[np.float64]
 

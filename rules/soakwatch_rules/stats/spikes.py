@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_rules.stats.hysteresis import stretches
-from soakwatch_rules.stats.level import robust
+from soakwatch_rules.stats.robust_level import robust
 
 Floats = NDArray[np.float64]
 MIN_SAMPLES = 16

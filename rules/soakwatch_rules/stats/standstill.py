@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_rules.stats.distributions import gamma_cdf
-from soakwatch_rules.stats.level import MAD_TO_SIGMA, robust
 from soakwatch_rules.stats.outage import Bins
-from soakwatch_rules.stats.pauses import MIN_INTERVALS, level_without
+from soakwatch_rules.stats.robust_level import MAD_TO_SIGMA, robust
+from soakwatch_rules.stats.throughput_dips import MIN_INTERVALS, level_without
 
 Floats = NDArray[np.float64]
 

@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.stats.level import MAD_TO_SIGMA
+from soakwatch_rules.stats.robust_level import MAD_TO_SIGMA
 
 Floats = NDArray[np.float64]
 

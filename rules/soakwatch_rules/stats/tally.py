@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from soakwatch_model.series import Series
-from soakwatch_rules.stats.flow import steps
+from soakwatch_rules.stats.counted_amounts import steps
 
 
 class Tally:

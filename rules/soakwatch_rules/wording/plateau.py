@@ -12,7 +12,7 @@ from soakwatch_model.finding import Mark
 from soakwatch_model.series import Series
 from soakwatch_rules.stats.habit import Habit
 from soakwatch_rules.stats.spikes import Floats, Plateau
-from soakwatch_rules.wording.words import counted, duration, quantity
+from soakwatch_rules.wording.quantities import counted, duration, quantity
 
 GAP: Final = 3.0  # cadences
 _FREQUENT = 24  # times in a run from which recurrence is normal behaviour

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 
 from soakwatch_model.series import Series
-from soakwatch_rules.lives import Life
+from soakwatch_rules.series_lives import Life
 from soakwatch_rules.stats.stages import Comparison
-from soakwatch_rules.wording.names import name_of
-from soakwatch_rules.wording.words import counted, moment, percent, plus_minus, quantity
+from soakwatch_rules.wording.quantities import counted, moment, percent, plus_minus, quantity
+from soakwatch_rules.wording.series_names import name_of
 
 _LITTLE = 0.15  # share of the rise after the middle third; of a straight leak it is half
 

@@ -8,7 +8,7 @@ from html import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.wording.words import duration, quantity
+from soakwatch_rules.wording.quantities import duration, quantity
 
 _BARS = "▁▂▃▄▅▆▇█"
 WIDE, HIGH, EDGE, LEFT = 760, 200, 34, 80

@@ -22,7 +22,7 @@ from soakwatch_model.fact import Certainty
 from soakwatch_model.finding import Finding, Forecast, InconclusiveReason, Outcome
 from soakwatch_rules.detectors.cpu_spike import CpuSpike
 from soakwatch_rules.detectors.memory_growth import MemoryGrowth
-from soakwatch_rules.draft import draft
+from soakwatch_rules.finding_draft import draft
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_testing.records import SECOND, T0
 

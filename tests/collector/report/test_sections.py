@@ -22,7 +22,7 @@ from soakwatch.report.html import render_html
 from soakwatch.report.markdown import render_markdown
 from soakwatch.report.section import SECTIONS, all_sections
 from soakwatch.report.terminal import print_verdict
-from soakwatch_rules.wording import words
+from soakwatch_rules.wording import quantities
 
 Night = tuple[MemoryRecord, Verdict]
 FOREIGN = '''
@@ -146,7 +146,7 @@ def test_a_broken_module_of_the_folder_is_refused(tmp_path: Path, monkeypatch: p
 )
 def test_a_quantity_reads_the_same_everywhere(plain: Night, value: float, unit: str, text: str) -> None:
     """Terminal, pipe, Markdown and page, and the sentences of the rules, have one style for a number with its unit."""
-    assert quantity(value, unit) == words.quantity(value, unit) == text
+    assert quantity(value, unit) == quantities.quantity(value, unit) == text
     record, before = plain
     first = replace(before.findings[0], measured=value, limit=2 * value, unit=unit)
     verdict = replace(before, findings=(first, *before.findings[1:]))

@@ -142,7 +142,7 @@ def test_an_entry_point_adds_a_source(
 FOREIGN_RULE = '''"""Door sensors: a cabinet that somebody opened."""
 from dataclasses import dataclass, replace
 from typing import ClassVar
-from soakwatch_rules.draft import draft
+from soakwatch_rules.finding_draft import draft
 from soakwatch_model.finding import Outcome
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.traits import Traits, Words

@@ -13,7 +13,7 @@ from soakwatch_model.fact import Growth, Onset
 from soakwatch_model.finding import Finding, Forecast, InconclusiveReason, Mark, MarkKind, Outcome
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.causes import Cause, CauseKind, causes, lags, rows_by_reason
-from soakwatch_rules.causes.growth import owners
+from soakwatch_rules.causes.growth_owner import owners
 from soakwatch_rules.wording.forecast import forecast_words
 
 SECOND = 10**9

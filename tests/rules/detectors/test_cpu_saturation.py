@@ -13,7 +13,7 @@ from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.detectors.cpu_saturation import CpuSaturation
 from soakwatch_rules.signals import busy, raised, readings
-from soakwatch_rules.stats.saturation import Means, Windows, covered_seconds
+from soakwatch_rules.stats.saturated_windows import Means, Windows, covered_seconds
 
 S = 10**9
 TOTAL = "system.cpu.utilization"

@@ -15,7 +15,7 @@ from soakwatch_model.window import Phase, Window
 from soakwatch_rules.detectors.drops import Drops
 from soakwatch_rules.load.offered import windows_by_phase
 from soakwatch_rules.signals import counter, gappy, readings
-from soakwatch_rules.stats.flow import amount, amounts, binned, restarts, steps
+from soakwatch_rules.stats.counted_amounts import amount, amounts, binned, restarts, steps
 
 S = 10**9
 METRIC = "system.network.packet.dropped"

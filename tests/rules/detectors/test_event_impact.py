@@ -14,7 +14,7 @@ from soakwatch_model.finding import InconclusiveReason, Outcome
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.detectors.event_impact import EventImpact
 from soakwatch_rules.signals import readings
-from soakwatch_rules.wording.words import duration
+from soakwatch_rules.wording.quantities import duration
 
 
 @pytest.mark.parametrize("lasts", [0.05, 0.35, 1.0, 3.75, 12.2])

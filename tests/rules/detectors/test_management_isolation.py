@@ -16,7 +16,7 @@ from soakwatch_model.window import Phase, Window
 from soakwatch_rules import peers
 from soakwatch_rules.detectors.hang import Hang
 from soakwatch_rules.detectors.management_isolation import ManagementIsolation
-from soakwatch_rules.load.pressure import pressure
+from soakwatch_rules.load.load_pressure import pressure
 from soakwatch_rules.signals import readings, uptimes
 from soakwatch_testing.rule_checks import check_complete
 

@@ -14,7 +14,7 @@ from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.detectors.overload_loss import OverloadLoss
 from soakwatch_rules.signals import readings
-from soakwatch_rules.stats.capacity import carried, excess
+from soakwatch_rules.stats.carried_load import carried, excess
 
 S = 10**9
 CAPACITY = 1000.0

@@ -16,7 +16,7 @@ from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.detectors.periodic_pause import PeriodicPause
 from soakwatch_rules.signals import readings
-from soakwatch_rules.stats.pauses import by_chance, dips, level_without, rhythm, running_level, standstills
+from soakwatch_rules.stats.throughput_dips import by_chance, dips, level_without, rhythm, running_level, standstills
 
 S = 10**9
 

@@ -17,8 +17,8 @@ from soakwatch_rules.detectors.overload_loss import OverloadLoss
 from soakwatch_rules.detectors.performance_decline import PerformanceDecline
 from soakwatch_rules.detectors.periodic_pause import PeriodicPause
 from soakwatch_rules.events.explanations import explanations
-from soakwatch_rules.load.account import LoadAccount
 from soakwatch_rules.load.forwarding import Forwarding, lost_share
+from soakwatch_rules.load.load_account import LoadAccount
 from soakwatch_rules.load.throughput import flows
 from soakwatch_rules.signals import readings, uptimes
 

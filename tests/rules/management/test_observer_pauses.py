@@ -13,7 +13,7 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.detectors.observer_cost import COST, ObserverCost
-from soakwatch_rules.management.pauses import REST
+from soakwatch_rules.management.poll_pauses import REST
 from soakwatch_rules.signals import readings
 
 S = 10**9

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from soakwatch_model.series import Series, trait_of
 from soakwatch_model.window import Window
-from soakwatch_rules.stats.flow import steps
+from soakwatch_rules.stats.counted_amounts import steps
 from soakwatch_rules.stats.impossible import without_impossible
 
 S = 10**9

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from soakwatch_rules.stats.level import robust_slope
+from soakwatch_rules.stats.robust_level import robust_slope
 
 
 def test_outliers_and_noise_do_not_move_it() -> None:

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from soakwatch_rules.stats import shapes
-from soakwatch_rules.stats.shapes import ShapeTable, table
+from soakwatch_rules.stats import series_shapes
+from soakwatch_rules.stats.series_shapes import ShapeTable, table
 
 
 @pytest.fixture(autouse=True)
 def no_others(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No tables at first; what is in memory before, the whole suite, is neither searched nor counted."""
-    monkeypatch.setattr(shapes, "_TABLES", shapes._Tables())
+    monkeypatch.setattr(series_shapes, "_TABLES", series_shapes._Tables())
     gc.collect()
     gc.freeze()
     yield

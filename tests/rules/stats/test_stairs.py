@@ -7,10 +7,10 @@ import pytest
 from numpy.typing import NDArray
 
 from soakwatch_model.finding import Outcome
-from soakwatch_rules.stats.shapes import edge, table
+from soakwatch_rules.stats.judge_trend import judge_trend
+from soakwatch_rules.stats.series_shapes import edge, table
 from soakwatch_rules.stats.stairs import Stairs, stairs
 from soakwatch_rules.stats.tolerance import Tolerance
-from soakwatch_rules.stats.trend import judge_trend
 from soakwatch_rules.stats.trend_answer import TrendAnswer
 
 Floats = NDArray[np.float64]

@@ -14,7 +14,7 @@ from soakwatch.record import RecordView
 from soakwatch.runs.figures import STANDARD, FigureSpec, FigureValue, figure_of, standard_figures
 from soakwatch.runs.frame import FigureLevel, RunFigure, grouped, level
 from soakwatch_model.finding import Outcome
-from soakwatch_rules.wording.words import counted
+from soakwatch_rules.wording.quantities import counted
 
 NOT_RUN, EXCLUDED, RUNNING, NO_READING = "not run", "excluded", "running", "no reading"
 ENDED, LOST, WAITING = "ended", "lost", "waiting"

@@ -27,7 +27,7 @@ from soakwatch.runs.figures import UNDER_LOAD, figure_over
 from soakwatch.runs.frame import diff
 from soakwatch_model.finding import Outcome
 from soakwatch_rules.stats.difference import Better, Difference, by_ranks, corrected
-from soakwatch_rules.wording.words import counted, percent
+from soakwatch_rules.wording.quantities import counted, percent
 
 PARTS = 6
 _ALIKE = 0.05

@@ -12,7 +12,7 @@ from soakwatch.campaign.tables.spec import Claim, ExpectedLoss, Limit, LossLimit
 from soakwatch.core.formatting import extent, quantity
 from soakwatch_model.finding import Outcome
 from soakwatch_rules.stats.repetitions import tolerance_proven
-from soakwatch_rules.wording.words import counted
+from soakwatch_rules.wording.quantities import counted
 
 
 @dataclass(frozen=True, slots=True)

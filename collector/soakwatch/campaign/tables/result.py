@@ -18,7 +18,7 @@ from soakwatch.campaign.tables.spec import FIGURES, VERDICT, Measured, TablesSpe
 from soakwatch.core.errors import EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS
 from soakwatch.core.yaml import parse, read_text
 from soakwatch_model.finding import Outcome
-from soakwatch_rules.wording.words import counted, first_few
+from soakwatch_rules.wording.quantities import counted, first_few
 
 CAMPAIGN_FILE = "campaign.yaml"
 DEFINITION = (

@@ -9,7 +9,7 @@ from soakwatch.core.tables import harmless, show_table
 from soakwatch.core.units import show_seconds
 from soakwatch.runs.compare.comparison import Compared, OutcomeCell
 from soakwatch.runs.compare.figures import FigureChange
-from soakwatch_rules.wording.words import counted
+from soakwatch_rules.wording.quantities import counted
 
 _MAX_SETUP, _MAX_CELL = 20, 48
 

@@ -20,7 +20,7 @@ from soakwatch.runs.trend_words import (
     turn_text,
     verdicts_text,
 )
-from soakwatch_rules.wording.words import counted
+from soakwatch_rules.wording.quantities import counted
 
 _MAX_LEFT_OUT = 5
 

@@ -16,7 +16,7 @@ from soakwatch.plan import Plan
 from soakwatch.record.findings import identity_of
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_rules.wording.forecast import forecast_words
-from soakwatch_rules.wording.words import counted, first_few
+from soakwatch_rules.wording.quantities import counted, first_few
 
 _LISTED, _CAUSES, _TARGETS, _DOUBTS = 10, 3, 8, 3
 _MAX_LINE, _MAX_TITLE = 400, 150

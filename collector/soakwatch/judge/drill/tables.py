@@ -7,7 +7,7 @@ from typing import Final
 
 from soakwatch.core.units import show_seconds
 from soakwatch.judge.drill.trials import KindTried, SizeTried
-from soakwatch_rules.wording.words import percent
+from soakwatch_rules.wording.quantities import percent
 
 SCHEMA: Final = 1
 """The version of the document."""

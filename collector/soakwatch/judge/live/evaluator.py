@@ -271,8 +271,8 @@ def _worth_judging(rule: Rule, case: Case) -> bool:
     horizon_s: object = getattr(rule, "horizon", None)
     if not _by_shape(rule) or not isinstance(share, float) or not isinstance(horizon_s, float):
         return True
+    from soakwatch_rules.stats.judge_trend import may_grow  # with scipy, which waits until a trend is looked at
     from soakwatch_rules.stats.tolerance import Tolerance
-    from soakwatch_rules.stats.trend import may_grow  # with scipy, which waits until a trend is looked at
 
     for series in case.series:
         some = series.finite()

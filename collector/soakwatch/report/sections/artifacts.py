@@ -10,7 +10,7 @@ from soakwatch.core.units import show_bytes
 from soakwatch.record import ArtifactEntry
 from soakwatch.report.blocks import BRIEF, Block, Layout, Text
 from soakwatch.report.page import Page
-from soakwatch_rules.wording.words import counted, first_few
+from soakwatch_rules.wording.quantities import counted, first_few
 
 ORDER = 62
 TITLE = "Files"

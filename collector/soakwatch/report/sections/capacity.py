@@ -12,7 +12,7 @@ from soakwatch.report.blocks import HTML, Block, Cell, Column, Layout, Table, Te
 from soakwatch.report.page import Page
 from soakwatch.report.trial_plot import trial_plot
 from soakwatch_model.finding import Outcome
-from soakwatch_rules.wording.words import percent
+from soakwatch_rules.wording.quantities import percent
 
 ORDER = 15
 TITLE = "Capacity"

@@ -9,7 +9,7 @@ from soakwatch.report.blocks import BRIEF, HTML, Block, Column, Preformatted, Ta
 from soakwatch.report.page import Page
 from soakwatch.runs.releases import release_in
 from soakwatch.runs.setup_changes import changed
-from soakwatch_rules.wording.words import counted
+from soakwatch_rules.wording.quantities import counted
 
 ORDER = 48
 TITLE = "Changed since the earlier run"

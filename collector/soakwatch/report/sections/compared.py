@@ -14,7 +14,7 @@ from soakwatch.runs.compare.targets import target_map
 from soakwatch_model.finding import Finding
 from soakwatch_model.metric import BY_NAME, COUNTER
 from soakwatch_rules.detectors.run_difference import RunDifference
-from soakwatch_rules.wording.words import counted, percent
+from soakwatch_rules.wording.quantities import counted, percent
 
 ORDER = 24
 TITLE = "Compared with earlier runs"

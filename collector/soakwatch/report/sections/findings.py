@@ -24,7 +24,7 @@ from soakwatch_model.roles import GENERATOR
 from soakwatch_rules.causes import Cause, CauseKind, lags
 from soakwatch_rules.traits import traits_of
 from soakwatch_rules.wording.forecast import forecast_words
-from soakwatch_rules.wording.words import counted
+from soakwatch_rules.wording.quantities import counted
 
 ORDER = 20
 TITLE = "Findings"

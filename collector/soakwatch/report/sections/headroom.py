@@ -10,7 +10,7 @@ from soakwatch.report.headroom import Room, rooms
 from soakwatch.report.page import Page
 from soakwatch_model.finding import Outcome
 from soakwatch_model.roles import MONITOR
-from soakwatch_rules.wording.words import counted
+from soakwatch_rules.wording.quantities import counted
 
 ORDER = 26
 TITLE = "Headroom"

@@ -8,7 +8,7 @@ from soakwatch.report.blocks import BRIEF, Block, Folded, Text
 from soakwatch.report.page import Page
 from soakwatch.report.summaries import passed
 from soakwatch_model.finding import Outcome
-from soakwatch_rules.wording.words import counted
+from soakwatch_rules.wording.quantities import counted
 
 ORDER = 29
 TITLE = "Passed"

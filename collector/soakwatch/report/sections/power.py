@@ -12,7 +12,7 @@ from soakwatch.runs.figures import FigureSpec, figure_over, keys_of, parse_figur
 from soakwatch_model.roles import DUT
 from soakwatch_model.sample import object_labels
 from soakwatch_model.window import Window
-from soakwatch_rules.wording.words import first_few
+from soakwatch_rules.wording.quantities import first_few
 
 ORDER = 35
 TITLE = "Power"

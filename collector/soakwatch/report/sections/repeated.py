@@ -9,7 +9,7 @@ from soakwatch.report.blocks import Block, Column, Table, Text
 from soakwatch.report.page import Page
 from soakwatch_model.finding import Finding
 from soakwatch_rules.detectors.run_difference import RunDifference
-from soakwatch_rules.wording.words import counted, percent
+from soakwatch_rules.wording.quantities import counted, percent
 
 ORDER = 25
 TITLE = "How many runs are enough"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from soakwatch.core.formatting import number, subject, utc
 from soakwatch.report.blocks import BRIEF, HTML, Block, Column, Folded, Table, Text
 from soakwatch.report.page import Page
-from soakwatch_rules.wording.words import counted
+from soakwatch_rules.wording.quantities import counted
 
 ORDER = 31
 TITLE = "Readings set aside"

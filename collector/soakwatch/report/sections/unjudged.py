@@ -10,7 +10,7 @@ from soakwatch.report.page import Page, worst_first
 from soakwatch.report.summaries import undecided
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_rules.causes import ReasonRow, rows_by_reason
-from soakwatch_rules.wording.words import counted, first_few
+from soakwatch_rules.wording.quantities import counted, first_few
 
 ORDER = 28
 TITLE = "What could not be judged"

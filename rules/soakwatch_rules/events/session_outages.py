@@ -15,7 +15,7 @@ from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.sampling import spacing
 from soakwatch_rules.spans import joined, overlap_s
-from soakwatch_rules.wording.words import counted
+from soakwatch_rules.wording.quantities import counted
 
 UNLISTED = "no longer listed"
 _MISSED = 3.5  # distances of readings: a session not read for longer is not listed, or the device was not asked

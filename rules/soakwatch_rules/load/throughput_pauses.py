@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_rules.stats.pauses import Rhythm, rhythm
-from soakwatch_rules.wording.words import counted, duration, first_few, moment
+from soakwatch_rules.stats.throughput_dips import Rhythm, rhythm
+from soakwatch_rules.wording.quantities import counted, duration, first_few, moment
 
 
 class Pause(NamedTuple):

@@ -11,7 +11,7 @@ from soakwatch_model.finding import Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.detectors.memory_growth import MemoryGrowth
-from soakwatch_rules.lives import dead_seconds, lives
+from soakwatch_rules.series_lives import dead_seconds, lives
 from soakwatch_rules.signals import readings
 
 S = 10**9

@@ -37,7 +37,7 @@ from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.load.offered import first_reported
 from soakwatch_rules.sampling import cadence
-from soakwatch_rules.stats.flow import binned
+from soakwatch_rules.stats.counted_amounts import binned
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

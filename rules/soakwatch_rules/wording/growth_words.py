@@ -10,8 +10,8 @@ from soakwatch_model.finding import InconclusiveReason, Outcome
 from soakwatch_model.series import Series, Trait
 from soakwatch_rules.stats.following import LoadDependence
 from soakwatch_rules.stats.trend_answer import TrendAnswer
-from soakwatch_rules.wording.names import name_of
-from soakwatch_rules.wording.words import counted, duration, moment, quantity
+from soakwatch_rules.wording.quantities import counted, duration, moment, quantity
+from soakwatch_rules.wording.series_names import name_of
 
 _HOUR = 3600.0
 _MAX_FLOAT = 1.7e308

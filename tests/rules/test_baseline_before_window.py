@@ -11,10 +11,10 @@ from soakwatch_model.case import Before, Case
 from soakwatch_model.finding import InconclusiveReason, Outcome
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
+from soakwatch_rules.baseline_before_window import baseline_caveat
 from soakwatch_rules.detectors.cpu_spike import CpuSpike
 from soakwatch_rules.detectors.management_isolation import ManagementIsolation
 from soakwatch_rules.detectors.recovery import Recovery
-from soakwatch_rules.imported_baseline import baseline_caveat
 from soakwatch_rules.signals import readings
 
 S = 10**9

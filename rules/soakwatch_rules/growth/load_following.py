@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.series import Series, Trait
-from soakwatch_rules.lives import Life
-from soakwatch_rules.stats.blocks import blocks, how_many
+from soakwatch_rules.series_lives import Life
 from soakwatch_rules.stats.daily import DAY_S, is_daily_sine
 from soakwatch_rules.stats.following import LoadDependence, explaining_load, holds_throughout
+from soakwatch_rules.stats.time_blocks import blocks, how_many
 from soakwatch_rules.stats.trend_answer import TrendAnswer
-from soakwatch_rules.wording.growth import hourly, per_hour
-from soakwatch_rules.wording.words import duration, percent, quantity
+from soakwatch_rules.wording.growth_words import hourly, per_hour
+from soakwatch_rules.wording.quantities import duration, percent, quantity
 
 Floats = NDArray[np.float64]
 _HALF_A_DAY_S, _QUARTER_S = 43200.0, 21600.0

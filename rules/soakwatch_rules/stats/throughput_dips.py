@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_rules.stats.distributions import gamma_cdf
-from soakwatch_rules.stats.level import MAD_TO_SIGMA
+from soakwatch_rules.stats.robust_level import MAD_TO_SIGMA
 
 MIN_INTERVALS = 8
 """Intervals that a rhythm needs."""

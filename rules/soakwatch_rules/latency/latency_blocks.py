@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from soakwatch_model.case import Case
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.load.account import LoadAccount
+from soakwatch_rules.load.load_account import LoadAccount
 from soakwatch_rules.load.offered import OVERLOADS
-from soakwatch_rules.stats.flow import binned
+from soakwatch_rules.stats.counted_amounts import binned
 from soakwatch_rules.stats.slowdown import Slowness, block_medians, slowness
 
 Floats = NDArray[np.float64]

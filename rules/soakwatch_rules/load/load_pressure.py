@@ -10,10 +10,10 @@ import numpy as np
 
 from soakwatch_model.case import Case
 from soakwatch_model.window import Window
-from soakwatch_rules.load.account import LoadAccount
+from soakwatch_rules.load.load_account import LoadAccount
 from soakwatch_rules.load.offered import overloads
 from soakwatch_rules.spans import joined, without
-from soakwatch_rules.stats.flow import binned
+from soakwatch_rules.stats.counted_amounts import binned
 
 _BIN_S: Final = 10.0
 _CALM_PHASES: Final = frozenset({"baseline", "soak"})

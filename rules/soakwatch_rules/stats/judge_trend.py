@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from soakwatch_model.finding import InconclusiveReason, Outcome
 from soakwatch_rules.stats.ar1 import Slope, hours_more, power, slope
-from soakwatch_rules.stats.blocks import MIN_SAMPLES, Blocks, Statistic, blocks, how_many, winsorised
 from soakwatch_rules.stats.cycles import Cycles, cycles
-from soakwatch_rules.stats.level import level_before_growth
+from soakwatch_rules.stats.lasting_falls import Release, freed, released
 from soakwatch_rules.stats.mixture import Mixture, mixture
-from soakwatch_rules.stats.releases import Release, freed, released
+from soakwatch_rules.stats.robust_level import level_before_growth
+from soakwatch_rules.stats.time_blocks import MIN_SAMPLES, Blocks, Statistic, blocks, how_many, winsorised
 from soakwatch_rules.stats.tolerance import Thresholds, Tolerance
 from soakwatch_rules.stats.trend_answer import PivotLine, TrendAnswer, scaled_back
 
