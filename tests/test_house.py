@@ -443,7 +443,7 @@ def test_a_running_collector_is_light(tmp_path: Path) -> None:
     code = (
         "import soakwatch.cli.commands.run, soakwatch.cli.foreground\n"
         "import soakwatch.engine.start, soakwatch.judge.record_verdict\n"
-        "from soakwatch.plan.rules import planned_rules\n"
+        "from soakwatch.plan.rule_plan import planned_rules\n"
         "from soakwatch.sources.registry import poller_module\n"
         "poller_module('local'), poller_module('command'), planned_rules(())\n"
     )

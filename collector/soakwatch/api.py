@@ -43,7 +43,7 @@ from soakwatch.judge.baseline import baseline_window
 from soakwatch.judge.judge import RuleUse, judge
 from soakwatch.judge.uncatalogued_metrics import additional_metrics, traits, widened
 from soakwatch.judge.verdict import Verdict
-from soakwatch.plan.rules import parameter_value
+from soakwatch.plan.rule_plan import parameter_value
 from soakwatch.record import RecordView
 from soakwatch.runs.attached import EventBlock, InterimVerdict, SoakRun
 from soakwatch.runs.catalog import find_run

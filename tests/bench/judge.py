@@ -269,7 +269,7 @@ def judge_here(folder: Path) -> None:
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
     from soakwatch.judge.judge import RuleUse, judge
     from soakwatch.judge.record_verdict import recorded_plan
-    from soakwatch.plan.rules import planned_rules
+    from soakwatch.plan.rule_plan import planned_rules
 
     imported = time.process_time()
     by_rule: Counter[str] = Counter()

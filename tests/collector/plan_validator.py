@@ -6,7 +6,7 @@ from functools import cache
 
 import jsonschema
 
-from soakwatch.plan.schema import plan_schema
+from soakwatch.plan.plan_schema import plan_schema
 
 
 @cache

@@ -26,7 +26,7 @@ from tests.needs import needs
 from soakwatch.cli.main import soakwatch
 from soakwatch.core.errors import PlanError
 from soakwatch.engine.drill.faults import LiveFault, end_script, faults_of, held_by
-from soakwatch.plan.drill import DrillPlan, VictimPlan
+from soakwatch.plan.drill_plan import DrillPlan, VictimPlan
 from soakwatch_testing.ports import free_port
 from soakwatch_testing.sshd import Sshd, run_sshd
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from soakwatch.campaign.shape import CampaignKeys
 from soakwatch.core.yaml import Plain
-from soakwatch.plan.schema import DIALECT, cut_to_its_head, plan_schema, tidy
+from soakwatch.plan.plan_schema import DIALECT, cut_to_its_head, plan_schema, tidy
 
 _OPTIONAL = ("labels", "exclude", "include", "before", "after", "testbeds", "retry", "figures")
 

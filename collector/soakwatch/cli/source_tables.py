@@ -62,7 +62,7 @@ def show_source(folder: PluginFolder, name: str, registry: Registry = INSTALLED)
 
 def _config(folder: PluginFolder, name: str, registry: Registry) -> type[BaseModel]:
     if folder == registry.sinks:
-        from soakwatch.plan.sink import sink_config
+        from soakwatch.plan.sink_plan import sink_config
 
         return sink_config(name, registry)
     from soakwatch.sources.registry import poller_module

@@ -15,7 +15,7 @@ from soakwatch.core.registry import loads
 from soakwatch.core.secrets import reference
 from soakwatch.core.units import plan_seconds, seconds
 from soakwatch.plan import plan_from_text, quick_plan
-from soakwatch.plan.draft import draft
+from soakwatch.plan.commented_plan import draft
 
 KINDS = {
     "1": "a process or service on this machine, or this machine as a whole",

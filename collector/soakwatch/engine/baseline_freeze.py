@@ -75,7 +75,7 @@ async def baseline_in_process(folder: Path) -> str:
 def compute_baseline(folder: Path) -> str | None:
     """The baseline that the record lacks; None if it has it or the run has none. Raises RecordError."""
     from soakwatch.judge.record_verdict import recorded_rules
-    from soakwatch.plan.rules import planned_rules
+    from soakwatch.plan.rule_plan import planned_rules
 
     with RecordView.open(folder) as view:
         own = baseline_window(view.phases())

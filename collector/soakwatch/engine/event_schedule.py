@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from soakwatch.core.units import show_seconds
 from soakwatch.engine.phases import PhaseTimeline
 from soakwatch.plan import EventPlan
-from soakwatch.plan.timeline import PlannedPhase
+from soakwatch.plan.planned_phases import PlannedPhase
 from soakwatch_model.event import Event
 from soakwatch_model.window import Window
 

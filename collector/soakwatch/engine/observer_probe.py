@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from soakwatch.engine.phases import PhaseTimeline
 from soakwatch.engine.polling import PolledSource
 from soakwatch.engine.run_record import RunRecord
-from soakwatch.plan.observer import ObserverPlan
+from soakwatch.plan.observer_plan import ObserverPlan
 from soakwatch_model.event import Event
 from soakwatch_rules.management.poll_pauses import REST
 

@@ -14,7 +14,7 @@ from soakwatch.engine.phases import PhaseTimeline
 from soakwatch.engine.run_record import RunRecord
 from soakwatch.engine.scripts import Scripts
 from soakwatch.judge.planned import PLANNED_KEY, planned_text
-from soakwatch.plan.capacity import CapacityShare
+from soakwatch.plan.capacity_plan import CapacityShare
 from soakwatch.plan.phase import Load
 from soakwatch.record import RecordFullError
 from soakwatch.record.model import MONITOR_ORIGIN

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from soakwatch.engine.steady_state import SteadyStateDetector
 from soakwatch.plan.phase import UNTIL_FOUND, UNTIL_LOAD, UNTIL_SETTLED, Load, PhasePlan
-from soakwatch.plan.timeline import PlannedPhase, shifted, stretches
+from soakwatch.plan.planned_phases import PlannedPhase, shifted, stretches
 from soakwatch_model.event import Event
 from soakwatch_model.flow import BACK, REQUESTS, SENT
 from soakwatch_model.metric import COUNTER, GAUGE, flows

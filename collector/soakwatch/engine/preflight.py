@@ -16,7 +16,7 @@ from soakwatch.core.registry import INSTALLED, Registry
 from soakwatch.core.text import prefixed
 from soakwatch.engine.first_polls import OPENS_S, FirstPolls
 from soakwatch.plan import Plan, SourcePlan, TargetPlan
-from soakwatch.plan.sources import labelled
+from soakwatch.plan.source_plan import labelled
 from soakwatch.sources.abc import SourceContext, SourceError, SourceUnreadyError, timing
 from soakwatch.sources.registry import poller_module
 from soakwatch_model.roles import GENERATOR

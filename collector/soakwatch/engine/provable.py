@@ -11,7 +11,7 @@ from soakwatch.core.units import show_seconds
 from soakwatch.engine.plan_check import SourceCheck
 from soakwatch.engine.sensitivity import NeedsDuration, judged_s, renewed_s, smallest_leak
 from soakwatch.plan import Plan
-from soakwatch.plan.rules import planned_rules
+from soakwatch.plan.rule_plan import planned_rules
 from soakwatch.record import RecordView
 from soakwatch_model.roles import GENERATOR
 from soakwatch_model.sample import Sample

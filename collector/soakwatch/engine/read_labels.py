@@ -19,7 +19,7 @@ from soakwatch.core.units import show_seconds
 from soakwatch.engine.hooks.trigger import HookFailedError
 from soakwatch.engine.run_record import RunRecord
 from soakwatch.plan import LabelPlan, Plan, TargetPlan
-from soakwatch.plan.labels import LabelSource
+from soakwatch.plan.label_plan import LabelSource
 from soakwatch.record import RecordView
 from soakwatch_model.event import Event
 from soakwatch_model.roles import DUT

@@ -11,7 +11,7 @@ from soakwatch.judge.baseline import PHASE
 from soakwatch.judge.calibration import ReferenceChoice
 from soakwatch.judge.imported_baseline import ImportedBaseline
 from soakwatch.plan import Plan
-from soakwatch.plan.rules import planned_rules
+from soakwatch.plan.rule_plan import planned_rules
 from soakwatch.record import Record
 from soakwatch.runs.catalog import find_run
 

@@ -11,7 +11,7 @@ from soakwatch.core.registry import INSTALLED, Registry
 from soakwatch.core.units import plan_seconds, show_seconds
 from soakwatch.engine.plan_check import SourceCheck
 from soakwatch.plan import Plan
-from soakwatch.plan.rules import planned_rules
+from soakwatch.plan.rule_plan import planned_rules
 from soakwatch_rules.traits import GrowthMethod, traits_of
 from soakwatch_rules.wording.quantities import three_digits
 

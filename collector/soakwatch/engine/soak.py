@@ -33,7 +33,7 @@ from soakwatch.engine.scripts import Scripts
 from soakwatch.engine.source_sink import GeneratorLoad, PollObservers
 from soakwatch.engine.sources import Sources
 from soakwatch.judge.baseline import META as BASELINE
-from soakwatch.plan.timeline import PlannedPhase
+from soakwatch.plan.planned_phases import PlannedPhase
 from soakwatch.record import Record, RecordFullError
 from soakwatch.record.model import USER_ORIGIN
 from soakwatch.runs.status import SourceStatus, Status

@@ -24,7 +24,7 @@ from soakwatch.engine.run_record import RunRecord
 from soakwatch.engine.self_monitor import INTERVAL_S
 from soakwatch.engine.source_sink import PollObservers, SourceSink
 from soakwatch.plan import SourcePlan, TargetPlan
-from soakwatch.plan.sources import labelled
+from soakwatch.plan.source_plan import labelled
 from soakwatch.record import RecordView, Source
 from soakwatch.sources.abc import Poller, SourceContext, timing
 from soakwatch.sources.registry import poller_module

@@ -15,7 +15,7 @@ from typing import Protocol
 from pydantic import TypeAdapter
 
 from soakwatch.core.units import show_seconds
-from soakwatch.plan.capacity import loss_words
+from soakwatch.plan.capacity_plan import loss_words
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.flow import CAPACITY, CEILING, PACKETS, REQUESTS
 from soakwatch_model.metric import flows

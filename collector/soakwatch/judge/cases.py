@@ -27,7 +27,7 @@ from soakwatch.judge.plausible import Plausible
 from soakwatch.judge.poll_mode import poll_modes
 from soakwatch.judge.shut_ports import shut_ports
 from soakwatch.judge.tenants import tenants_in
-from soakwatch.plan.tenants import TenantPlan
+from soakwatch.plan.tenant_plan import TenantPlan
 from soakwatch.record import SeriesKey
 from soakwatch.record.meta import UNPOLLED
 from soakwatch_model.case import Before, Case, Ledger, TargetFacts, Unread

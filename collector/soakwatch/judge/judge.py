@@ -18,7 +18,7 @@ from soakwatch.judge.pass_requirements import Demand
 from soakwatch.judge.planned import shared_hosts
 from soakwatch.judge.unjudged_columns import unjudged_columns
 from soakwatch.judge.verdict import Verdict, fold
-from soakwatch.plan.tenants import TenantPlan
+from soakwatch.plan.tenant_plan import TenantPlan
 from soakwatch_model.case import Case
 from soakwatch_model.fact import PartOfRun
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from soakwatch.plan.capacity import NAME
+from soakwatch.plan.capacity_plan import NAME
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.rule import Rule
 from soakwatch_rules.traits import Judges, traits_of

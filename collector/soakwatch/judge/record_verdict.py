@@ -20,8 +20,8 @@ from soakwatch.judge.uncatalogued_metrics import (
 )
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import Plan, plan_from_text
-from soakwatch.plan.rules import RulePlan, planned_rules, rules_in, with_parameters
-from soakwatch.plan.tenants import TenantPlan, tenants_in
+from soakwatch.plan.rule_plan import RulePlan, planned_rules, rules_in, with_parameters
+from soakwatch.plan.tenant_plan import TenantPlan, tenants_in
 from soakwatch.record import Record, RecordView
 from soakwatch.record.lifecycle import lifecycle_of
 from soakwatch.record.meta import IMPORTED_KEY

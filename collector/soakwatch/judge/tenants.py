@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from soakwatch.judge.judged_record import JudgeableRecord
-from soakwatch.plan.tenants import TenantPlan
+from soakwatch.plan.tenant_plan import TenantPlan
 from soakwatch.record import SeriesKey
 from soakwatch_model.case import Tenant
 from soakwatch_model.label import label

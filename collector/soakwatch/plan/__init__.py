@@ -11,15 +11,15 @@ from pathlib import Path
 
 from soakwatch.core.registry import INSTALLED, Registry
 from soakwatch.core.yaml import Document, Plain, parse, placeless, plan_error, read_text
-from soakwatch.plan.address import LOCAL, targets_of
-from soakwatch.plan.event import EventPlan
+from soakwatch.plan.event_plan import EventPlan
 from soakwatch.plan.hook import HookPlan
-from soakwatch.plan.labels import LabelPlan
-from soakwatch.plan.model import Plan, name_of, read_plan, seconds_text
+from soakwatch.plan.label_plan import LabelPlan
 from soakwatch.plan.patch import with_values
-from soakwatch.plan.sources import SourcePlan
+from soakwatch.plan.plan_model import Plan, name_of, read_plan, seconds_text
+from soakwatch.plan.source_plan import SourcePlan
 from soakwatch.plan.target import TargetPlan, process_data
-from soakwatch.plan.tenants import TenantPlan
+from soakwatch.plan.target_address import LOCAL, targets_of
+from soakwatch.plan.tenant_plan import TenantPlan
 from soakwatch_model.roles import DUT
 
 __all__ = [

@@ -17,8 +17,8 @@ from soakwatch.core.suggest import hint, nearest
 from soakwatch.core.units import plan_seconds, share
 from soakwatch.core.validation import Wrong, every, read_part, refused, shown, wrongs
 from soakwatch.core.yaml import Plain
-from soakwatch.plan.capacity import NAME as CAPACITY
-from soakwatch.plan.capacity import CapacityPlan, CapacityShare, capacity_data, capacity_share, loss_words
+from soakwatch.plan.capacity_plan import NAME as CAPACITY
+from soakwatch.plan.capacity_plan import CapacityPlan, CapacityShare, capacity_data, capacity_share, loss_words
 from soakwatch.plan.parts import EVENT_KIND, Duration, PlanModel, PlanReading, keys_of, one_key, reading, said
 from soakwatch_model.roles import GENERATOR
 

@@ -20,9 +20,9 @@ from pydantic import (
 from soakwatch.core.regex import user_regex
 from soakwatch.core.validation import Wrong, every, read_part, refused, shown
 from soakwatch.core.yaml import Plain
-from soakwatch.plan.drill import DrillPlan
+from soakwatch.plan.drill_plan import DrillPlan
 from soakwatch.plan.parts import NO, Name, PlanModel, Text, folder_name, reading
-from soakwatch.plan.sources import Sources
+from soakwatch.plan.source_plan import Sources
 from soakwatch.sources.abc import WatchedProcess
 from soakwatch_model.roles import DUT, Role
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from soakwatch.judge.capacity import CapacitySearch, Trial
-from soakwatch.plan.capacity import loss_words
+from soakwatch.plan.capacity_plan import loss_words
 from soakwatch.report.svg import Canvas, Dot, Drawn, Label, Stroke
 from soakwatch_rules.wording.quantities import percent
 

@@ -15,7 +15,7 @@ from soakwatch.core.workers.executor import ClusterError, Executor, completed
 from soakwatch.judge.record_verdict import judge_record
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import Plan, plan_from_text
-from soakwatch.plan.rules import RulePlan
+from soakwatch.plan.rule_plan import RulePlan
 from soakwatch.record import RECORD_NAME, SIDE_SUFFIXES, RecordView, record_file
 from soakwatch.record.writer_lock import is_written
 from soakwatch.runs.catalog import find_run

@@ -23,7 +23,7 @@ from soakwatch.judge.rates import Rate, snapshot_of
 from soakwatch.judge.record_verdict import recorded_plan
 from soakwatch.plan import Plan
 from soakwatch.plan.phase import Load
-from soakwatch.plan.timeline import PlannedPhase, shifted, stretches
+from soakwatch.plan.planned_phases import PlannedPhase, shifted, stretches
 from soakwatch.record import RecordView, SeriesKey, StoredEvent
 from soakwatch.record.lifecycle import Lifecycle, lifecycle_of
 from soakwatch.record.model import Source, source_label

@@ -10,7 +10,7 @@ from soakwatch.core.event_kinds import ACKNOWLEDGED, CLOCK_STEP, RECORD_RESCUED,
 from soakwatch.core.plain_names import thing_name
 from soakwatch.core.units import show_seconds
 from soakwatch.plan import Plan
-from soakwatch.plan.timeline import PlannedPhase
+from soakwatch.plan.planned_phases import PlannedPhase
 from soakwatch.record import StoredEvent
 from soakwatch.runs.clock_steps import clock_steps, step_words
 from soakwatch.runs.state import NextPlanned, PhaseState, RunState, SourceState, what_comes

@@ -3,7 +3,7 @@
 A package ``sinks/NAME``, or a module that an entry point of the group ``soakwatch.sinks`` names, has
 
 * a docstring, whose first line ``soakwatch sinks`` shows,
-* ``Config``, a subclass of ``soakwatch.plan.sink.SinkConfig`` with the keys that a plan gives it,
+* ``Config``, a subclass of ``soakwatch.plan.sink_plan.SinkConfig`` with the keys that a plan gives it,
 * ``destination(config) -> Destination``, which opens nothing yet.
 
 A sink is given lines of InfluxDB's line protocol: readings, polls, phases, events, findings and the verdict, in the

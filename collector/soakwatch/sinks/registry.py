@@ -9,7 +9,7 @@ from typing import cast
 from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import INSTALLED, Registry
 from soakwatch.judge.record_verdict import recorded_plan
-from soakwatch.plan.sink import SinkConfig, SinkPlan
+from soakwatch.plan.sink_plan import SinkConfig, SinkPlan
 from soakwatch.record import RecordView
 from soakwatch.sinks.abc import Destination
 

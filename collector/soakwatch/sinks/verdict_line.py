@@ -11,7 +11,7 @@ from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.labels import PENDING_KEY, labels_words
 from soakwatch.judge.record_verdict import recorded_plan
 from soakwatch.plan import Plan
-from soakwatch.plan.timeline import shifted, stretches
+from soakwatch.plan.planned_phases import shifted, stretches
 from soakwatch.record import RecordView
 from soakwatch.record.meta import IMPORTED_KEY
 from soakwatch.record.model import OUTCOME_NUMBERS

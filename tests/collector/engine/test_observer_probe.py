@@ -15,7 +15,7 @@ from soakwatch.engine.polling import PolledSource, SourceSpec
 from soakwatch.engine.run_record import run_record
 from soakwatch.engine.scheduler import PlannedTimers, Timers
 from soakwatch.judge.cases import CaseBuilder
-from soakwatch.plan.observer import ObserverPlan
+from soakwatch.plan.observer_plan import ObserverPlan
 from soakwatch.plan.phase import PhasePlan
 from soakwatch.record import Record, RecordView
 from soakwatch.record.queue import Committer

@@ -8,7 +8,7 @@ from soakwatch.engine.plan_check import SourceCheck
 from soakwatch.engine.provable import provable
 from soakwatch.engine.sensitivity import judged_s, smallest_leak
 from soakwatch.plan import plan_from_text
-from soakwatch.plan.rules import planned_rules
+from soakwatch.plan.rule_plan import planned_rules
 from soakwatch_model.sample import Sample
 
 _METRICS = ("process.memory.usage", "process.up", "system.cpu.utilization", "system.conntrack.count")

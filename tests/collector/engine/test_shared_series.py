@@ -13,7 +13,7 @@ import pytest
 from soakwatch.judge.live.run_follower import RunFollower
 from soakwatch.judge.planned import PLANNED_KEY, planned_text
 from soakwatch.judge.record_verdict import judge_record
-from soakwatch.plan.rules import planned_rules
+from soakwatch.plan.rule_plan import planned_rules
 from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.record._owners import Owners
 from soakwatch.record._packer import PollPacker

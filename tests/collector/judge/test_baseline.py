@@ -19,7 +19,7 @@ from soakwatch.judge.cases import CaseBuilder
 from soakwatch.judge.imported_baseline import MAX_SAMPLES, import_baseline, packed, unpacked
 from soakwatch.judge.planned import planned_text
 from soakwatch.plan import Plan, plan_from_text
-from soakwatch.plan.rules import planned_rules
+from soakwatch.plan.rule_plan import planned_rules
 from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_model.series import Series, Trait

@@ -328,7 +328,7 @@ def test_a_baseline_of_a_run_that_is_not_there_is_refused(tmp_path: Path) -> Non
 
 def test_the_schema_knows_the_keys(tmp_path: Path) -> None:
     """The plan's two keys are in the published schema, and must be texts."""
-    from soakwatch.plan.schema import plan_schema
+    from soakwatch.plan.plan_schema import plan_schema
 
     assert {"reference", "baseline"} <= set(json.loads(json.dumps(plan_schema()))["properties"])
     with pytest.raises(PlanError):

@@ -13,7 +13,7 @@ from soakwatch.judge.live.evaluator import LiveEvaluator
 from soakwatch.judge.live.run_follower import RunFollower
 from soakwatch.judge.planned import PLANNED_KEY, planned_text
 from soakwatch.judge.record_verdict import judge_record
-from soakwatch.plan.rules import planned_rules
+from soakwatch.plan.rule_plan import planned_rules
 from soakwatch.record import Record, RecordView
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome

@@ -14,7 +14,7 @@ from tests.collector.judge.live_device import HOUR, WORKER, Device, evaluator_of
 from soakwatch.core.registry import rules as installed
 from soakwatch.judge.live.evaluator import LiveEvaluator
 from soakwatch.judge.record_verdict import judge_record
-from soakwatch.plan.rules import planned_rules
+from soakwatch.plan.rule_plan import planned_rules
 from soakwatch.record import RecordView
 from soakwatch_model.case import Case
 from soakwatch_model.event import Event

@@ -9,7 +9,7 @@ import pytest
 from soakwatch.core.registry import rules
 from soakwatch.judge.judge import RuleUse, judge
 from soakwatch.judge.overload_cut import around_searches, sees_overload
-from soakwatch.plan.rules import planned_rules
+from soakwatch.plan.rule_plan import planned_rules
 from soakwatch.record import Record, RecordView
 from soakwatch_model.finding import Outcome
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample, object_text

@@ -6,8 +6,8 @@ import pytest
 
 from soakwatch.core.errors import PlanError
 from soakwatch.plan import plan_from_text, plan_text, quick_plan
-from soakwatch.plan.address import source_of
-from soakwatch.plan.draft import draft
+from soakwatch.plan.commented_plan import draft
+from soakwatch.plan.target_address import source_of
 
 
 @pytest.mark.parametrize(

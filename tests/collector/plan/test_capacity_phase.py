@@ -8,7 +8,7 @@ from tests.collector.plan_validator import plan_validator
 
 from soakwatch.core.errors import PlanError
 from soakwatch.plan import plan_from_text
-from soakwatch.plan.capacity import CapacityPlan, CapacityShare
+from soakwatch.plan.capacity_plan import CapacityPlan, CapacityShare
 
 PLAN = """
 phases: {phases}

@@ -14,7 +14,7 @@ from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import PluginFolder, Registry
 from soakwatch.plan import Plan, load_plan, plan_from_text, plan_text
 from soakwatch.plan.phase import PhasePlan
-from soakwatch.plan.rules import planned_rules
+from soakwatch.plan.rule_plan import planned_rules
 from soakwatch.sources.abc import WatchedProcess
 
 TINY = Registry(

@@ -11,7 +11,7 @@ import pytest
 
 from soakwatch.core.errors import PlanError
 from soakwatch.plan import Plan, load_plan, plan_from_text, plan_text
-from soakwatch.plan.schema import plan_schema
+from soakwatch.plan.plan_schema import plan_schema
 from soakwatch.runs.mark_event import EventRefusedError, EventRequest, check_ask
 
 HEAD = "targets: {dut: {sources: [local]}}\nphases: [{baseline: 10m}, {stress: 20m}]\n"

@@ -7,7 +7,7 @@ from tests.collector.plan_validator import plan_validator
 
 from soakwatch.core.errors import PlanError
 from soakwatch.plan import plan_from_text, plan_text
-from soakwatch.plan.observer import ObserverPlan
+from soakwatch.plan.observer_plan import ObserverPlan
 
 SNMP = "targets: {r1: {sources: [{snmp: {host: 192.0.2.1, interval: 2s}}]}}\n"
 HOUR = f"duration: 1h\n{SNMP}"

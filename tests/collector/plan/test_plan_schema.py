@@ -12,8 +12,8 @@ import pytest
 from soakwatch.core.registry import PluginFolder, Registry
 from soakwatch.core.yaml import parse
 from soakwatch.plan import plan_from_text
-from soakwatch.plan.draft import draft
-from soakwatch.plan.schema import plan_schema
+from soakwatch.plan.commented_plan import draft
+from soakwatch.plan.plan_schema import plan_schema
 
 TINY = Registry(
     PluginFolder("plugin_folders.pollers", "poller"),

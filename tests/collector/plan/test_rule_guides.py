@@ -10,7 +10,7 @@ from tests.in_process import command_here
 
 from soakwatch.core.registry import INSTALLED
 from soakwatch.plan import plan_from_text
-from soakwatch.plan.rules import planned_rules
+from soakwatch.plan.rule_plan import planned_rules
 from soakwatch_rules.traits import Guide, traits_of
 
 PLAN = "name: n\nduration: 3h\ntargets: {{d: {{role: dut, sources: [local]}}}}\nrules:\n  {knob}\n"

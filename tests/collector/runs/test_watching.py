@@ -9,7 +9,7 @@ from rich.console import Console
 
 from soakwatch.cli.display.follow import RecordedRun, follow, show_outcome, show_snapshot
 from soakwatch.plan import plan_from_text
-from soakwatch.plan.timeline import stretches
+from soakwatch.plan.planned_phases import stretches
 from soakwatch.record import Record
 from soakwatch.runs.state import NextPlanned, PhaseState, StateReader
 from soakwatch.runs.status import RunSnapshot

@@ -13,7 +13,7 @@ import pytest
 from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import INSTALLED, PluginFolder, Registry
 from soakwatch.plan import plan_from_text
-from soakwatch.plan.schema import plan_schema
+from soakwatch.plan.plan_schema import plan_schema
 from soakwatch.sinks.check import check_sinks
 from soakwatch.sinks.registry import destination, destinations
 

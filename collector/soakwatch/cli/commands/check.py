@@ -18,7 +18,7 @@ from soakwatch.core.tables import say
 if TYPE_CHECKING:
     from soakwatch.engine.plan_check import SourceCheck
     from soakwatch.plan import Plan
-    from soakwatch.plan.labels import LabelPlan
+    from soakwatch.plan.label_plan import LabelPlan
     from soakwatch.sinks.check import SinkCheck
 
 
@@ -53,7 +53,7 @@ def command(plan: Path, runs_folder: Path, values: tuple[str, ...], *, no_connec
     from soakwatch.engine.hooks.setup import check_outside
     from soakwatch.engine.notify.setup import check_notifications
     from soakwatch.plan import load_plan
-    from soakwatch.plan.rules import planned_rules
+    from soakwatch.plan.rule_plan import planned_rules
 
     loaded = load_plan(plan, values=values)
     check_outside(loaded)

@@ -48,7 +48,7 @@ def command(
 ) -> int:
     """Write a commented plan; without options on a terminal, ask what is tested, how it is reached, load and length."""
     from soakwatch.plan import plan_from_text, quick_plan
-    from soakwatch.plan.draft import draft
+    from soakwatch.plan.commented_plan import draft
 
     if output != "-" and Path(output).exists() and not force:
         raise SoakwatchError(f"{output} exists: choose another file with -o, or overwrite it with --force")

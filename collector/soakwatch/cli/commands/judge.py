@@ -14,7 +14,7 @@ from soakwatch.importing.command_line import given_options, is_table, options_of
 from soakwatch.sinks.addresses import HELP, is_database
 
 if TYPE_CHECKING:
-    from soakwatch.plan.rules import RulePlan
+    from soakwatch.plan.rule_plan import RulePlan
     from soakwatch.record import RecordView
 
 _STAGES = "memory_growth"
@@ -239,7 +239,7 @@ def _earlier(other: str, view: RecordView, run: str, runs_folder: Path) -> Recor
 
 def _given(method: str | None, names: tuple[str, ...]) -> tuple[RulePlan, ...]:
     """The parameters that ``--method`` stands for."""
-    from soakwatch.plan.rules import rule_plan
+    from soakwatch.plan.rule_plan import rule_plan
 
     if method is None:
         return ()

@@ -20,7 +20,7 @@ def command(what: str) -> None:
     import json
 
     if what == "plan":
-        from soakwatch.plan.schema import plan_schema
+        from soakwatch.plan.plan_schema import plan_schema
 
         click.echo(json.dumps(plan_schema(), indent=2, ensure_ascii=False))
         return

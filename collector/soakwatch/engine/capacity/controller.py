@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
 
 from soakwatch.judge.capacity import GoalBounds, Trial
-from soakwatch.plan.capacity import CapacityPlan
+from soakwatch.plan.capacity_plan import CapacityPlan
 
 _FULL = 1_000_000.0  # the library's load for level 1; large, because the library rounds loads
 _FOREVER_S = 1e9  # the caller limits the search's time

@@ -30,8 +30,8 @@ from soakwatch.judge.capacity import (
     searches_text,
     trial_words,
 )
-from soakwatch.plan.capacity import CapacityShare, loss_words
-from soakwatch.plan.timeline import PlannedPhase
+from soakwatch.plan.capacity_plan import CapacityShare, loss_words
+from soakwatch.plan.planned_phases import PlannedPhase
 from soakwatch.record import RecordFullError
 from soakwatch.record.model import MONITOR_ORIGIN
 from soakwatch_model.event import Event

@@ -16,7 +16,7 @@ from soakwatch.engine.capacity.controller import NextTrial, Step, step
 from soakwatch.engine.capacity.counts import Counted, TrialCounts, UncountedError
 from soakwatch.engine.load_driver import LoadController
 from soakwatch.judge.capacity import CapacitySearch, GoalBounds, SearchState, Trial, limit_of
-from soakwatch.plan.capacity import CapacityPlan
+from soakwatch.plan.capacity_plan import CapacityPlan
 
 POLLS = 2.0  # a trial lasts this many polls at least
 _FOLLOW_S = 5.0  # time for loads to reach a level

@@ -15,7 +15,7 @@ from shlex import quote
 from typing import Final
 
 from soakwatch.core.units import show_bytes, show_seconds
-from soakwatch.plan.drill import DrillPlan, VictimPlan
+from soakwatch.plan.drill_plan import DrillPlan, VictimPlan
 
 _MIB: Final = 1 << 20
 _COMM: Final = 15  # characters of a process name that the kernel keeps

@@ -24,7 +24,7 @@ from soakwatch.engine.notify.sending import Sender, Sent
 from soakwatch.engine.promises import Promises, notify_action
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import Plan
-from soakwatch.plan.notify import END, FAILURE, START, NotifyPlan
+from soakwatch.plan.notify_plan import END, FAILURE, START, NotifyPlan
 from soakwatch.runs.catalog import ADDRESS_FILE
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome

@@ -14,7 +14,7 @@ from soakwatch.engine.notify.policy import FAILED, SENT
 from soakwatch.engine.notify.sending import Sender
 from soakwatch.engine.promises import Promises
 from soakwatch.plan import Plan
-from soakwatch.plan.notify import NotifyPlan
+from soakwatch.plan.notify_plan import NotifyPlan
 from soakwatch.record import RecordView
 from soakwatch_model.event import Event
 

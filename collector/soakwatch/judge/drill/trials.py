@@ -14,7 +14,7 @@ from soakwatch.judge.drill.kinds import KINDS, Ground, Kind, Subject, level
 from soakwatch.judge.drill.overlay import Fault, Overlay, ReadOnce
 from soakwatch.judge.judge import RuleUse, judge
 from soakwatch.judge.record_verdict import recorded_tenants, rules_for
-from soakwatch.plan.tenants import TenantPlan
+from soakwatch.plan.tenant_plan import TenantPlan
 from soakwatch.record import RecordView, SeriesKey
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.metric_load import WHOLE_LOAD

@@ -14,7 +14,7 @@ from soakwatch.judge.live.evaluator import LiveEvaluator
 from soakwatch.judge.live.run_follower import RunFollower
 from soakwatch.judge.rates import rates_json
 from soakwatch.judge.record_verdict import recorded_rules
-from soakwatch.plan.rules import planned_rules
+from soakwatch.plan.rule_plan import planned_rules
 from soakwatch.record import RecordView, finding_to_json
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from soakwatch.core.formatting import number, utc
 from soakwatch.core.units import show_seconds
 from soakwatch.judge.capacity import CapacitySearch, GoalBounds, SearchState, goal_words, rate_words
-from soakwatch.plan.capacity import loss_words
+from soakwatch.plan.capacity_plan import loss_words
 from soakwatch.report.blocks import HTML, Block, Cell, Column, Layout, Table, Text
 from soakwatch.report.page import Page
 from soakwatch.report.trial_plot import trial_plot

@@ -15,7 +15,7 @@ from pydantic import AfterValidator, Field
 
 from soakwatch.core.secrets import SecretRef
 from soakwatch.plan.parts import Duration, Text
-from soakwatch.plan.sink import SinkConfig
+from soakwatch.plan.sink_plan import SinkConfig
 from soakwatch.sinks.abc import RefusedLine
 from soakwatch.sinks.replay import REPLAY_S
 

@@ -8,7 +8,7 @@ import pytest
 
 from soakwatch.engine.capacity.controller import Step, step
 from soakwatch.judge.capacity import GoalBounds, Trial, full_rate_of, limit_of
-from soakwatch.plan.capacity import CapacityPlan
+from soakwatch.plan.capacity_plan import CapacityPlan
 
 FULL = 1e6
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from soakwatch.plan.sink import SinkConfig
+from soakwatch.plan.sink_plan import SinkConfig
 from soakwatch.sinks.abc import RefusedLine, SinkUnavailableError
 from soakwatch.sinks.block import Block
 

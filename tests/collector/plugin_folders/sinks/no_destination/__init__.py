@@ -1,6 +1,6 @@
 """A sink that lacks its function."""
 
-from soakwatch.plan.sink import SinkConfig
+from soakwatch.plan.sink_plan import SinkConfig
 
 
 class Config(SinkConfig):

@@ -20,18 +20,18 @@ from soakwatch.core.registry import INSTALLED, Registry
 from soakwatch.core.units import plan_seconds, seconds
 from soakwatch.core.validation import problems, shown
 from soakwatch.core.yaml import Document, Path, Plain, Problem, dump, parse, placeless, plan_error
-from soakwatch.plan.event import Events
-from soakwatch.plan.fleet import unfolded
+from soakwatch.plan.event_plan import Events
+from soakwatch.plan.fleet_plan import unfolded
 from soakwatch.plan.hook import Hooks, StopOnFail
-from soakwatch.plan.labels import Labels
-from soakwatch.plan.notify import Notify
-from soakwatch.plan.observer import Observer
+from soakwatch.plan.label_plan import Labels
+from soakwatch.plan.notify_plan import Notify
+from soakwatch.plan.observer_plan import Observer
 from soakwatch.plan.parts import NO, YES, Duration, Name, PlanModel, PlanReading, Text
 from soakwatch.plan.phase import NO_DURATION, WHOLE_RUN, Phases, phase_data
-from soakwatch.plan.rules import Rules
-from soakwatch.plan.sink import Sinks
+from soakwatch.plan.rule_plan import Rules
+from soakwatch.plan.sink_plan import Sinks
 from soakwatch.plan.target import Targets, WatchPlan
-from soakwatch.plan.tenants import Tenants
+from soakwatch.plan.tenant_plan import Tenants
 from soakwatch.plan.web import DEFAULT_WEB, Web
 
 _OF_THE_RUN = frozenset(

@@ -10,7 +10,7 @@ import yaml
 
 from soakwatch.core.yaml import Plain
 from soakwatch.plan import process_data
-from soakwatch.plan.address import LOCAL, targets_of
+from soakwatch.plan.target_address import LOCAL, targets_of
 
 _DRAFT = """\
 # A plan of Soakwatch.

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, ValidationInfo, model_validator
 from soakwatch.core.suggest import hint
 from soakwatch.core.units import plan_seconds
 from soakwatch.core.validation import Wrong, refused
-from soakwatch.plan.capacity import NAME as CAPACITY
+from soakwatch.plan.capacity_plan import NAME as CAPACITY
 from soakwatch.plan.expected import slip
 from soakwatch.plan.parts import Duration, Kind, Offset, PlanModel, Text, Words, reading, unknown_target
 from soakwatch.plan.phase import PHASES, PhasePlan

@@ -9,13 +9,13 @@ from pydantic import BaseModel
 from soakwatch.core.registry import INSTALLED, Registry, loads, pollers, rule_class, rules
 from soakwatch.core.units import DURATION_PATTERN, plan_seconds
 from soakwatch.core.yaml import Plain
-from soakwatch.plan.capacity import NAME as CAPACITY
-from soakwatch.plan.capacity import CapacityPlan
-from soakwatch.plan.model import PlanKeys
+from soakwatch.plan.capacity_plan import NAME as CAPACITY
+from soakwatch.plan.capacity_plan import CapacityPlan
 from soakwatch.plan.parts import DURATION_SCHEMA
 from soakwatch.plan.phase import PHASES, PhaseKeys
-from soakwatch.plan.rules import REQUIRED
-from soakwatch.plan.sink import sink_config
+from soakwatch.plan.plan_model import PlanKeys
+from soakwatch.plan.rule_plan import REQUIRED
+from soakwatch.plan.sink_plan import sink_config
 from soakwatch.sources.registry import poller_module
 from soakwatch_rules.parameter import Parameter, parameters
 

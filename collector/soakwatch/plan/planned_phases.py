@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from soakwatch.plan.capacity import CapacityPlan
+from soakwatch.plan.capacity_plan import CapacityPlan
 from soakwatch.plan.phase import Load, PhasePlan
 from soakwatch_model.window import Window
 
