@@ -10,7 +10,7 @@ from soakwatch.core.plain_names import plain_name
 from soakwatch.core.registry import INSTALLED, rule_class
 from soakwatch.report.topics import TOPICS
 from soakwatch.runs.figure_spec import STATISTICS, better_of, name_of, parse_figure
-from soakwatch.runs.figures import STANDARD
+from soakwatch.runs.key_figures import STANDARD
 from soakwatch_model.metric import BY_NAME, CATALOGUE
 from soakwatch_model.metric_entry import FAILS, GOES_OFF, SURGES, WARNS
 from soakwatch_model.metric_queries import (

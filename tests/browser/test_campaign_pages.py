@@ -14,9 +14,9 @@ from tests.browser.records import HOSTILE
 from tests.browser.tab import luminance
 from tests.collector.campaign.tables.folders import PLAN, SECOND, T0, Ran, campaign_folder, record
 
+from soakwatch.campaign.campaign_state import read_state
 from soakwatch.campaign.ledger import BEGIN, END, open_ledger
-from soakwatch.campaign.state import read_state
-from soakwatch.campaign.tables.html import beside, render_html
+from soakwatch.campaign.tables.campaign_html import beside, render_html
 from soakwatch.campaign.tables.result import result_of, spec_of
 from soakwatch.plan.web import WebPlan
 from soakwatch.web.access import Token, one_time_code

@@ -24,9 +24,9 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
+from soakwatch.campaign.campaign_keys import Command
+from soakwatch.campaign.command_placeholders import environment_of, filled
 from soakwatch.campaign.locks import held, locked, testbed_lock
-from soakwatch.campaign.shape import Command
-from soakwatch.campaign.words import environment_of, filled
 from soakwatch.core.errors import EXIT_BROKEN, EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS, RecordError, SoakwatchError
 from soakwatch.core.private_files import make_private_folder, mode_in, open_private, write_private
 from soakwatch.core.redaction import redaction_of
@@ -308,8 +308,8 @@ class _Attempt:
     def _stop_request(self) -> bool:
         """As ``soakwatch stop`` asks; False where the run cannot be asked yet."""
         from soakwatch.runs.mark_event import EventConflictError, EventRefusedError
-        from soakwatch.runs.state import StateReader
-        from soakwatch.runs.stop import stop_run
+        from soakwatch.runs.run_state import StateReader
+        from soakwatch.runs.stop_run import stop_run
 
         try:
             state = StateReader(self._place).read(time.time_ns())

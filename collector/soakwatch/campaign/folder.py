@@ -12,10 +12,10 @@ from hashlib import sha256
 from pathlib import Path
 
 from soakwatch.campaign import ledger as kinds
+from soakwatch.campaign.campaign_file import CAMPAIGN_COPY, PLAN_COPY, REFERENCE_COPY, load_campaign
+from soakwatch.campaign.campaign_keys import Campaign
+from soakwatch.campaign.campaign_model import CampaignError, Cell
 from soakwatch.campaign.ledger import LEDGER, Ledger, open_ledger, read_ledger
-from soakwatch.campaign.load import CAMPAIGN_COPY, PLAN_COPY, REFERENCE_COPY, load_campaign
-from soakwatch.campaign.model import CampaignError, Cell
-from soakwatch.campaign.shape import Campaign
 from soakwatch.core.private_files import make_private_folder, share, write_private
 
 _MAX_NAME = 80

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from soakwatch.campaign.model import CampaignError
+from soakwatch.campaign.campaign_model import CampaignError
 from soakwatch.core.private_files import PRIVATE
 from soakwatch.core.yaml import Plain
 

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from soakwatch.campaign.model import CampaignError
+from soakwatch.campaign.campaign_model import CampaignError
 
 THIS_MACHINE = "this machine"
 _POLL_S = 0.2

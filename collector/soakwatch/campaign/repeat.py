@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from soakwatch.campaign.shape import Repeat
+from soakwatch.campaign.campaign_keys import Repeat
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.record import RecordView
-from soakwatch.runs.figures import figure_of, parse_figure
+from soakwatch.runs.key_figures import figure_of, parse_figure
 from soakwatch_rules.stats.repetitions import median_interval
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
+from soakwatch.campaign.campaign_file import CAMPAIGN_COPY, load_outline
+from soakwatch.campaign.campaign_keys import Outline
+from soakwatch.campaign.campaign_model import CampaignState
+from soakwatch.campaign.campaign_state import outline_state
 from soakwatch.campaign.ledger import read_ledger
-from soakwatch.campaign.load import CAMPAIGN_COPY, load_outline
-from soakwatch.campaign.model import CampaignState
-from soakwatch.campaign.shape import Outline
-from soakwatch.campaign.state import outline_state
 
 _MOST = 16
 

@@ -11,13 +11,13 @@ from types import FrameType
 
 from rich.text import Text
 
-from soakwatch.campaign.driver import Driver, Listener, Stopping
+from soakwatch.campaign.campaign_driver import Driver, Listener, Stopping
+from soakwatch.campaign.campaign_keys import Campaign
+from soakwatch.campaign.campaign_model import CampaignState
+from soakwatch.campaign.campaign_progress import Progress, progress_of
+from soakwatch.campaign.campaign_state import WAITING, History
 from soakwatch.campaign.ledger import TERMINAL_LOST, Ledger
-from soakwatch.campaign.model import CampaignState
-from soakwatch.campaign.planned import counted
-from soakwatch.campaign.progress import Progress, progress_of
-from soakwatch.campaign.shape import Campaign
-from soakwatch.campaign.state import WAITING, History
+from soakwatch.campaign.planned_runs import counted
 from soakwatch.cli.display.live_region import Frame, drawable, framed
 from soakwatch.cli.outlet import Terminal
 from soakwatch.core.console import CommandConsole

@@ -38,7 +38,7 @@ from soakwatch.record.model import MONITOR_ORIGIN as ORIGIN
 from soakwatch.record.queue import Committer, Notes
 from soakwatch.report.files import REPORT_FILES
 from soakwatch.runs.device_figures import DeviceFigures
-from soakwatch.runs.running import listed_as_running
+from soakwatch.runs.running_elsewhere import listed_as_running
 from soakwatch.runs.watching import course_words
 from soakwatch.sinks.registry import destinations
 from soakwatch.sinks.supervisor import SinkProcesses

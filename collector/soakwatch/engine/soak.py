@@ -36,7 +36,7 @@ from soakwatch.judge.baseline import META as BASELINE
 from soakwatch.plan.planned_phases import PlannedPhase
 from soakwatch.record import Record, RecordFullError
 from soakwatch.record.model import USER_ORIGIN
-from soakwatch.runs.status import SourceStatus, Status
+from soakwatch.runs.run_status import SourceStatus, Status
 from soakwatch_model.event import Event
 
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 from soakwatch.core.formatting import iso, printable, quantity, subject
 from soakwatch.judge.record_trust import seal_words
 from soakwatch.judge.verdict import Verdict
-from soakwatch.runs.compare.comparison import ABSENT
+from soakwatch.runs.compare.compared_runs import ABSENT
 from soakwatch.runs.setup_changes import Changed
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_rules.wording.quantities import counted

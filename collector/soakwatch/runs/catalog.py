@@ -15,7 +15,7 @@ from soakwatch.core.private_files import make_new_private_folder
 from soakwatch.core.suggest import nearest
 from soakwatch.record import RecordView, not_yours
 from soakwatch.record.lifecycle import lifecycle_of
-from soakwatch.runs.running import running_elsewhere
+from soakwatch.runs.running_elsewhere import running_elsewhere
 
 TOKEN_FILE, ADDRESS_FILE = "web.token", "web.url"
 

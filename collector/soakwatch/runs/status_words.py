@@ -9,7 +9,7 @@ from soakwatch.core.tables import harmless
 from soakwatch.core.units import show_bytes, show_seconds
 from soakwatch.judge.problems import thing_of
 from soakwatch.runs.load_figures import LATE, RATES, SHARES
-from soakwatch.runs.status import SourceStatus, Status
+from soakwatch.runs.run_status import SourceStatus, Status
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.flow import BITS, PACKETS, REQUESTS
 from soakwatch_model.sample import PollOutcome

@@ -18,8 +18,8 @@ from soakwatch.judge.rates import LiveSnapshot, Rate, snapshot_of
 from soakwatch.record import RecordView, SeriesKey
 from soakwatch.record.model import source_label
 from soakwatch.runs.catalog import RunLine, line_of, unreadable
-from soakwatch.runs.note import note_of
-from soakwatch.runs.releases import release_in
+from soakwatch.runs.release_under_test import release_in
+from soakwatch.runs.run_note import note_of
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.metric import BY_NAME
 from soakwatch_model.metric_queries import shown_in, usual_in

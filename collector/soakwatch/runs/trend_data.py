@@ -8,8 +8,8 @@ import math
 from collections.abc import Mapping
 
 from soakwatch.core.formatting import iso, no_formula
-from soakwatch.runs.figures import FigureValue, figure_text
-from soakwatch.runs.trend import FigureChangePoint, FigureTrend, GroupFigure, PlanTrend, RunGroup, TrendResult
+from soakwatch.runs.figure_trend import FigureChangePoint, FigureTrend, GroupFigure, PlanTrend, RunGroup, TrendResult
+from soakwatch.runs.key_figures import FigureValue, figure_text
 from soakwatch.runs.trend_runs import TrendRun
 
 COLUMNS = "plan,cell,group,run,begin,verdict,figure,name,value,unit,better,change_point,reason"

@@ -12,8 +12,8 @@ from soakwatch.core.labels import LABELS_KEY, RELEASE, labels_in
 from soakwatch.record import RecordView
 from soakwatch.record.lifecycle import lifecycle_of
 from soakwatch.runs.catalog import folders_of
-from soakwatch.runs.figures import FigureSpec, FigureValue, figure_of, standard_figures
-from soakwatch.runs.releases import release_in
+from soakwatch.runs.key_figures import FigureSpec, FigureValue, figure_of, standard_figures
+from soakwatch.runs.release_under_test import release_in
 
 CELL = "cell"
 """The label of the cell of a campaign: runs of different cells of a plan are no repetitions of one another."""

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 
 from soakwatch.core.formatting import SYMBOLS, extent
-from soakwatch.runs.figures import FigureValue, figure_text
-from soakwatch.runs.trend import FigureChangePoint, FigureTrend, GroupFigure
+from soakwatch.runs.figure_trend import FigureChangePoint, FigureTrend, GroupFigure
+from soakwatch.runs.key_figures import FigureValue, figure_text
 from soakwatch_model.finding import Outcome
 from soakwatch_rules.stats.repetitions import fewest
 from soakwatch_rules.wording.quantities import counted

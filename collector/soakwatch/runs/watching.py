@@ -13,8 +13,8 @@ from soakwatch.plan import Plan
 from soakwatch.plan.planned_phases import PlannedPhase
 from soakwatch.record import StoredEvent
 from soakwatch.runs.clock_steps import clock_steps, step_words
-from soakwatch.runs.state import NextPlanned, PhaseState, RunState, SourceState, what_comes
-from soakwatch.runs.status import SourceStatus, Status
+from soakwatch.runs.run_state import NextPlanned, PhaseState, RunState, SourceState, what_comes
+from soakwatch.runs.run_status import SourceStatus, Status
 from soakwatch.runs.status_words import own_words, span
 from soakwatch_model.finding import Outcome
 from soakwatch_model.sample import PollOutcome

@@ -11,10 +11,10 @@ from pathlib import Path
 from soakwatch.core.formatting import natural
 from soakwatch.record import RecordView, SeriesKey
 from soakwatch.report.plot import Pieces
-from soakwatch.runs.compare.comparison import Compared, compared
-from soakwatch.runs.compare.figures import FigureSide
+from soakwatch.runs.compare.compared_runs import Compared, compared
+from soakwatch.runs.compare.figure_rows import FigureSide
 from soakwatch.runs.compare.targets import CompareOptions
-from soakwatch.runs.figures import STANDARD
+from soakwatch.runs.key_figures import STANDARD
 from soakwatch.web.overlay import Overlaid, Overlay, overlays
 from soakwatch.web.summaries import Stamp, stamp_of
 from soakwatch_model.finding import Outcome

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from soakwatch.core.formatting import SYMBOLS, printable, share_text, subject, utc
 from soakwatch.core.units import show_bytes, show_seconds
 from soakwatch.judge.problems import heading
-from soakwatch.runs.delete import DeletionLoss
+from soakwatch.runs.delete_run import DeletionLoss
 from soakwatch.runs.mark_event import moment_text
 from soakwatch.runs.summary import RunSummary
 from soakwatch.web.endpoint import Schema

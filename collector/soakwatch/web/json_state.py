@@ -17,7 +17,7 @@ from soakwatch.record.model import USER_ORIGIN
 from soakwatch.report.matrix import live_matrix
 from soakwatch.runs.load_figures import LATE, RATES, SHARES
 from soakwatch.runs.mark_event import moment_text
-from soakwatch.runs.state import RunState, SourceState
+from soakwatch.runs.run_state import RunState, SourceState
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.roles import DUT

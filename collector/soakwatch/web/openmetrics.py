@@ -18,7 +18,7 @@ from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST, genera
 
 from soakwatch.core.formatting import printable
 from soakwatch.record import SeriesKey
-from soakwatch.runs.state import RunState
+from soakwatch.runs.run_state import RunState
 from soakwatch_model.finding import Outcome
 from soakwatch_model.metric import BY_NAME, COUNTER
 from soakwatch_model.roles import MONITOR

@@ -18,7 +18,7 @@ from soakwatch.report.load import generators
 from soakwatch.report.palette import DASHES, GREY, LINES, PHASES
 from soakwatch.report.plot import Band, Line, Pieces, Plot, Points, TimeAxis, pieces_of
 from soakwatch.report.plot_axes import reach, shortened
-from soakwatch.runs.compare.phases import PhaseSlot
+from soakwatch.runs.compare.phase_slots import PhaseSlot
 from soakwatch.runs.compare.targets import TargetMap
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window

@@ -12,7 +12,7 @@ from typing import cast
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.record import finding_from_json
 from soakwatch.runs.mark_event import moment
-from soakwatch.runs.status import JUDGING, RunSnapshot, SourceStatus, Status
+from soakwatch.runs.run_status import JUDGING, RunSnapshot, SourceStatus, Status
 from soakwatch.runs.status_words import own_words, span
 from soakwatch.runs.watching import LEAVES_IT, what_and_where
 from soakwatch.web.client import RemoteRun

@@ -12,7 +12,7 @@ from soakwatch.record import SIDE_SUFFIXES, RecordView, record_file
 from soakwatch.report.headline import load_then
 from soakwatch.report.load import generators
 from soakwatch.runs.device_figures import DeviceFigures
-from soakwatch.runs.state import RunState, StateReader
+from soakwatch.runs.run_state import RunState, StateReader
 
 _MAX_RUNS = 32
 _FRESH_NS = 10**9

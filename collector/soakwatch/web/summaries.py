@@ -11,7 +11,7 @@ from pathlib import Path
 
 from soakwatch.record.lifecycle import lifecycle_of
 from soakwatch.runs.catalog import RECORD, RunLine, folders_of, unreadable
-from soakwatch.runs.note import FILE as NOTE
+from soakwatch.runs.run_note import FILE as NOTE
 from soakwatch.runs.summary import RunSummary, summary_of
 
 THREADS = 2

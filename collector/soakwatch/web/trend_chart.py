@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from urllib.parse import quote
 
 from soakwatch.core.formatting import quantity, utc
-from soakwatch.runs.figures import FigureValue, figure_text
-from soakwatch.runs.trend import FigureTrend, PlanTrend
+from soakwatch.runs.figure_trend import FigureTrend, PlanTrend
+from soakwatch.runs.key_figures import FigureValue, figure_text
 from soakwatch.runs.trend_words import change_text, reach
 from soakwatch_model.flow import BACK, BITS, OFFERED, PACKETS, REQUESTS, SENT
 from soakwatch_model.metric import flows

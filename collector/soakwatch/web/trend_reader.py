@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from soakwatch.runs.figures import FigureSpec
+from soakwatch.runs.key_figures import FigureSpec
 from soakwatch.runs.trend_runs import LeftOut, TrendRun, read_trend_run
 from soakwatch.web.summaries import Stamp, stamp_of
 

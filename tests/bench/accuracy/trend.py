@@ -10,7 +10,7 @@ import argparse
 
 import numpy as np
 
-from soakwatch.runs.trend import ALPHA, LEAST_RUNS, MARGIN
+from soakwatch.runs.figure_trend import ALPHA, LEAST_RUNS, MARGIN
 from soakwatch_rules.stats.changepoints import history
 
 _RUNS = (LEAST_RUNS, 12, 24, 48)

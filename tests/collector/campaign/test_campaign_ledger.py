@@ -14,8 +14,8 @@ from tests.collector.campaign.conftest import Here, Write
 from soakwatch.campaign import ledger as kinds
 from soakwatch.campaign import locks
 from soakwatch.campaign.attempt import ABORT, RunJob, carry_out, fence, read_result
+from soakwatch.campaign.campaign_model import CampaignError
 from soakwatch.campaign.ledger import open_ledger, read_ledger
-from soakwatch.campaign.model import CampaignError
 
 
 def filled(folder: Path) -> None:

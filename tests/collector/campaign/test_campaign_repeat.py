@@ -13,9 +13,9 @@ from tests.collector.campaign.conftest import PLAN, Entries, Write
 from tests.collector.conftest import Until
 from tests.commands import Command, Started
 
+from soakwatch.campaign.campaign_keys import Repeat
+from soakwatch.campaign.campaign_keys import Until as Known
 from soakwatch.campaign.repeat import precision
-from soakwatch.campaign.shape import Repeat
-from soakwatch.campaign.shape import Until as Known
 from soakwatch.core.errors import RecordError
 from soakwatch.record import RecordView
 from soakwatch_testing.records import small_record

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from soakwatch.cli.display.progress import Lines, Silences, panel
-from soakwatch.runs.status import SourceStatus, Status
+from soakwatch.runs.run_status import SourceStatus, Status
 from soakwatch.runs.status_words import load_words
 from soakwatch_model.finding import Finding, Forecast, Outcome
 from soakwatch_model.sample import PollOutcome

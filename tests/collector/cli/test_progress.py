@@ -8,7 +8,7 @@ from dataclasses import replace
 from rich.console import Console
 
 from soakwatch.cli.display.progress import Alarms, Lines, panel
-from soakwatch.runs.status import Status
+from soakwatch.runs.run_status import Status
 from soakwatch_model.finding import Finding, Forecast, Outcome
 from soakwatch_model.window import Window
 

@@ -23,8 +23,8 @@ from soakwatch.cli.display.follow import RecordedRun
 from soakwatch.core.errors import RecordError
 from soakwatch.record import RecordView, StoredEvent
 from soakwatch.runs.mark_event import EventConflictError, EventRefusedError
-from soakwatch.runs.state import StateReader
-from soakwatch.runs.stop import MAX_REASON_LENGTH, stop_run
+from soakwatch.runs.run_state import StateReader
+from soakwatch.runs.stop_run import MAX_REASON_LENGTH, stop_run
 from soakwatch_testing.records import small_record
 
 ME = f"pid:{os.getpid()}"

@@ -23,7 +23,7 @@ from soakwatch.engine.soak import Soak
 from soakwatch.engine.start import begin
 from soakwatch.plan import plan_from_text
 from soakwatch.record import RecordView
-from soakwatch.runs.status import Status
+from soakwatch.runs.run_status import Status
 from soakwatch.sources.abc import BackfilledPoll, Poller, SourceError, timing
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_testing.agents import LocalAgent, Relay

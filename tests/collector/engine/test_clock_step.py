@@ -22,7 +22,7 @@ from soakwatch.core.event_kinds import CLOCK_STEP
 from soakwatch.engine.self_monitor import LoopLag, SelfWatch
 from soakwatch.record import RecordView, StoredEvent
 from soakwatch.runs.clock_steps import step_words
-from soakwatch.runs.status import Status
+from soakwatch.runs.run_status import Status
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Outcome
 

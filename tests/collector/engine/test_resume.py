@@ -20,8 +20,8 @@ from soakwatch.engine.start import begin, resume
 from soakwatch.judge.verdict import fold
 from soakwatch.plan import plan_from_text
 from soakwatch.record import Record, RecordView
-from soakwatch.runs.state import StateReader
-from soakwatch.runs.stop import stop_run
+from soakwatch.runs.run_state import StateReader
+from soakwatch.runs.stop_run import stop_run
 from soakwatch_model.window import Window
 
 PLAN = "name: p\nduration: 1h\ntargets: {dut: {sources: [local]}}\n"

@@ -18,8 +18,8 @@ from soakwatch.engine.preflight import preflight
 from soakwatch.engine.start import discard
 from soakwatch.plan import load_plan
 from soakwatch.record import RecordView
-from soakwatch.runs.state import StateReader
-from soakwatch.runs.stop import stop_run
+from soakwatch.runs.run_state import StateReader
+from soakwatch.runs.stop_run import stop_run
 from soakwatch_model.sample import PollOutcome
 from soakwatch_testing.ports import free_port
 from soakwatch_testing.virtual import VirtualTime

@@ -14,8 +14,8 @@ from tests.in_process import command_here
 from soakwatch.judge.live import client
 from soakwatch.record import RecordView
 from soakwatch.runs.mark_event import EventRequest, record_event
-from soakwatch.runs.state import RunState, StateReader
-from soakwatch.runs.stop import stop_run
+from soakwatch.runs.run_state import RunState, StateReader
+from soakwatch.runs.stop_run import stop_run
 from soakwatch_model.finding import Outcome
 
 

@@ -21,7 +21,7 @@ from soakwatch.core.private_files import share, shared_mode, write_private
 from soakwatch.record import Record, RecordView
 from soakwatch.record.writer_lock import is_written
 from soakwatch.runs.catalog import find_run, new_folder
-from soakwatch.runs.delete import delete, refusal
+from soakwatch.runs.delete_run import delete, refusal
 from soakwatch_testing.records import first_values, small_record
 
 NOBODY = 65534

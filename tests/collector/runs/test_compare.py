@@ -15,9 +15,9 @@ from tests.commands import Command
 
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.record import RecordView
-from soakwatch.runs.compare.comparison import differences, matrix, setup_of
-from soakwatch.runs.compare.figures import FigureRow, FigureSide, figures
-from soakwatch.runs.compare.phases import parts_of, slots_of
+from soakwatch.runs.compare.compared_runs import differences, matrix, setup_of
+from soakwatch.runs.compare.figure_rows import FigureRow, FigureSide, figures
+from soakwatch.runs.compare.phase_slots import parts_of, slots_of
 from soakwatch.runs.compare.targets import target_map
 from soakwatch_model.fact import Growth
 from soakwatch_model.finding import Outcome

@@ -9,7 +9,7 @@ import pytest
 
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.record import Record, RecordView
-from soakwatch.runs.figures import FigureValue, figure_of, figure_text, parse_figure, standard_figures
+from soakwatch.runs.key_figures import FigureValue, figure_of, figure_text, parse_figure, standard_figures
 from soakwatch_model.sample import NOTHING, Answer, Poll, PollOutcome, Sample
 
 SECOND = 10**9

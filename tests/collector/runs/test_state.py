@@ -13,7 +13,7 @@ from soakwatch.judge.rates import META as SO_FAR
 from soakwatch.judge.rates import LiveSnapshot, Rate, snapshot_text
 from soakwatch.record import Record, RecordView
 from soakwatch.runs.mark_event import moment_text
-from soakwatch.runs.state import StateReader
+from soakwatch.runs.run_state import StateReader
 from soakwatch.runs.watching import status_of
 from soakwatch.web.json_state import state_data
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample

@@ -13,8 +13,8 @@ import pytest
 from tests.commands import Command
 from tests.in_process import command_here
 
-from soakwatch.runs.figures import FigureValue, parse_figure
-from soakwatch.runs.trend import trend_of
+from soakwatch.runs.figure_trend import trend_of
+from soakwatch.runs.key_figures import FigureValue, parse_figure
 from soakwatch.runs.trend_runs import LeftOut, TrendRun, read_trend_run
 from soakwatch_testing.records import SECOND, T0, judged_run
 

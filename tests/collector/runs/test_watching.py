@@ -11,8 +11,8 @@ from soakwatch.cli.display.follow import RecordedRun, follow, show_outcome, show
 from soakwatch.plan import plan_from_text
 from soakwatch.plan.planned_phases import stretches
 from soakwatch.record import Record
-from soakwatch.runs.state import NextPlanned, PhaseState, StateReader
-from soakwatch.runs.status import RunSnapshot
+from soakwatch.runs.run_state import NextPlanned, PhaseState, StateReader
+from soakwatch.runs.run_status import RunSnapshot
 from soakwatch.runs.watching import coming_words, course_words, phase_position_words, status_of
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Forecast, Outcome

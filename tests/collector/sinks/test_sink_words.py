@@ -11,7 +11,7 @@ from rich.console import Console
 from tests.commands import wait_until
 
 from soakwatch.cli.display.progress import Lines, panel
-from soakwatch.runs.status import Status
+from soakwatch.runs.run_status import Status
 from soakwatch.sinks.influxdb import Influxdb
 from soakwatch.sinks.supervisor import SinkProcess
 from soakwatch_testing.records import small_record

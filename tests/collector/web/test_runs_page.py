@@ -26,7 +26,7 @@ from soakwatch.record import Record, RecordView
 from soakwatch.record.model import StoredEvent
 from soakwatch.record.writer_lock import release_lock, take_lock
 from soakwatch.runs.catalog import run_line
-from soakwatch.runs.releases import release_of
+from soakwatch.runs.release_under_test import release_of
 from soakwatch.runs.summary import RunSummary, summary_of
 from soakwatch.web.access import Token
 from soakwatch.web.json_runs import ROW, row_data

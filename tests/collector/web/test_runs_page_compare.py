@@ -19,7 +19,7 @@ from tests.collector.runs.compared_runs import SECOND, T0, MakeRun, finding, wri
 from soakwatch.core.labels import LABELS_KEY, labels_json
 from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record, RecordView
-from soakwatch.runs.compare.comparison import differences, setup_of
+from soakwatch.runs.compare.compared_runs import differences, setup_of
 from soakwatch.web.access import Token
 from soakwatch.web.comparison import Comparisons, comparison
 from soakwatch.web.run_folder import RunFolder

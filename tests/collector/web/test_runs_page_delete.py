@@ -17,7 +17,7 @@ from soakwatch.judge.baseline import BaselineSnapshot
 from soakwatch.plan.web import WebPlan
 from soakwatch.record import Artifact, Record
 from soakwatch.record.writer_lock import release_lock, take_lock
-from soakwatch.runs.delete import delete
+from soakwatch.runs.delete_run import delete
 from soakwatch.web.access import Token, derived
 from soakwatch.web.json_runs import LOSS
 from soakwatch.web.run_folder import RunFolder

@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from soakwatch.plan.web import WebPlan
-from soakwatch.runs.figures import FigureSpec
+from soakwatch.runs.key_figures import FigureSpec
 from soakwatch.runs.trend_runs import LeftOut, TrendRun, read_trend_run
 from soakwatch.web.access import Token
 from soakwatch.web.run_folder import RunFolder

@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from soakwatch.campaign.campaign_model import CampaignState, CellRun
 from soakwatch.campaign.ledger import LEDGER
-from soakwatch.campaign.model import CampaignState, CellRun
-from soakwatch.campaign.tables.cells import Readings, figures_in
+from soakwatch.campaign.tables.cell_figures import Readings, figures_in
 from soakwatch.campaign.tables.result import CampaignResult, result_of, spec_of
 from soakwatch.campaign.tables.spec import Measured
 from soakwatch.runs.catalog import RECORD
-from soakwatch.runs.figures import FigureValue
+from soakwatch.runs.key_figures import FigureValue
 
 _MOST_FIGURES, _MOST_CAMPAIGNS = 50_000, 8
 _FRESH_NS = 3 * 10**9

@@ -13,18 +13,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from soakwatch.campaign.model import CampaignError, CampaignState, CellRun
-from soakwatch.campaign.tables.cells import ENDED, CellData, CellFigure, Readings, cells_of, last_attempts
+from soakwatch.campaign.campaign_model import CampaignError, CampaignState, CellRun
+from soakwatch.campaign.tables.campaign_findings import CampaignFinding, cell_words, no_cell
+from soakwatch.campaign.tables.cell_figures import ENDED, CellData, CellFigure, Readings, cells_of, last_attempts
 from soakwatch.campaign.tables.derived import neighbours, with_derived
-from soakwatch.campaign.tables.findings import CampaignFinding, cell_words, no_cell
 from soakwatch.campaign.tables.spec import MARGIN, VERDICT, Comparison, Measured, Per, TablesSpec, takes
 from soakwatch.core.errors import RecordError
 from soakwatch.core.formatting import quantity
 from soakwatch.core.units import show_seconds
 from soakwatch.record import RecordView
-from soakwatch.runs.compare.phases import split
-from soakwatch.runs.figures import UNDER_LOAD, figure_over
-from soakwatch.runs.frame import diff
+from soakwatch.runs.compare.phase_slots import split
+from soakwatch.runs.figure_frame import diff
+from soakwatch.runs.key_figures import UNDER_LOAD, figure_over
 from soakwatch_model.finding import Outcome
 from soakwatch_rules.stats.difference import Better, Difference, by_ranks, corrected
 from soakwatch_rules.wording.quantities import counted, percent

@@ -8,8 +8,8 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict
 
-from soakwatch.campaign.model import CellRun
-from soakwatch.campaign.tables.cells import CellData, CellFigure
+from soakwatch.campaign.campaign_model import CellRun
+from soakwatch.campaign.tables.cell_figures import CellData, CellFigure
 from soakwatch.campaign.tables.result import DEFINITION, CampaignResult
 from soakwatch.core.formatting import iso, no_formula
 from soakwatch.core.yaml import Plain

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
 
-from soakwatch.campaign.model import Cell
-from soakwatch.campaign.tables.cells import EXCLUDED, NO_READING, CellData, CellFigure
+from soakwatch.campaign.campaign_model import Cell
+from soakwatch.campaign.tables.cell_figures import EXCLUDED, NO_READING, CellData, CellFigure
 from soakwatch.campaign.tables.parse import number_of
 from soakwatch.campaign.tables.spec import (
     Ceiling,
@@ -21,8 +21,8 @@ from soakwatch.campaign.tables.spec import (
     ScaleUp,
     Share,
 )
-from soakwatch.runs.figures import Better
-from soakwatch.runs.frame import CONFIDENCE, level_of
+from soakwatch.runs.figure_frame import CONFIDENCE, level_of
+from soakwatch.runs.key_figures import Better
 from soakwatch_rules.stats.repetitions import median_interval
 
 AT_CEILING, ABOVE = "at the generator's limit", "above expected"

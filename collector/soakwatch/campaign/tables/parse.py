@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from soakwatch.campaign.model import Axis, Cell
+from soakwatch.campaign.campaign_model import Axis, Cell
 from soakwatch.campaign.tables.spec import (
     FIGURES,
     VERDICT,
@@ -37,7 +37,7 @@ from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.suggest import hint
 from soakwatch.core.validation import problems, shown
 from soakwatch.core.yaml import Document, Path, Plain, Problem, placeless, plan_error
-from soakwatch.runs.figures import Better, FigureSpec, parse_figure
+from soakwatch.runs.key_figures import Better, FigureSpec, parse_figure
 
 KEYS = ("figures", "tables", "limits", "claims", "compare")
 """The keys of a campaign's file that are read here."""

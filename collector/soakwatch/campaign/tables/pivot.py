@@ -7,8 +7,8 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from soakwatch.campaign.model import Axis, Cell
-from soakwatch.campaign.tables.cells import EXCLUDED, NO_READING, CellData, CellFigure, CellVerdict
+from soakwatch.campaign.campaign_model import Axis, Cell
+from soakwatch.campaign.tables.cell_figures import EXCLUDED, NO_READING, CellData, CellFigure, CellVerdict
 from soakwatch.campaign.tables.spec import FIGURES, VERDICT, TableSpec, takes
 
 Mark = Literal["best", "worst", "tied best", "tied worst", ""]

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from soakwatch.campaign.model import CampaignState, CellRun
-from soakwatch.campaign.tables.cells import CellData, Readings, cells_of, ended_runs, read_figures, usual_figures
+from soakwatch.campaign.campaign_model import CampaignState, CellRun
+from soakwatch.campaign.tables.campaign_findings import CampaignFinding, findings_of
+from soakwatch.campaign.tables.cell_figures import CellData, Readings, cells_of, ended_runs, read_figures, usual_figures
 from soakwatch.campaign.tables.comparisons import Earlier, against, comparisons
 from soakwatch.campaign.tables.derived import with_derived
-from soakwatch.campaign.tables.findings import CampaignFinding, findings_of
 from soakwatch.campaign.tables.parse import filled, tables_of
 from soakwatch.campaign.tables.pivot import View, views_of
 from soakwatch.campaign.tables.sheet import Sheet, sheets_of

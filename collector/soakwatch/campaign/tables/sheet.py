@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from soakwatch.campaign.model import CellRun
-from soakwatch.campaign.tables.cells import CellFigure
+from soakwatch.campaign.campaign_model import CellRun
+from soakwatch.campaign.tables.cell_figures import CellFigure
 from soakwatch.campaign.tables.pivot import Entry, Key, View
 from soakwatch.campaign.tables.spec import FIGURES, VERDICT, TablesSpec
 from soakwatch.core.formatting import Scale, scale_of

@@ -12,12 +12,12 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, WrapValidator
 from pydantic_core.core_schema import ValidatorFunctionWrapHandler
 
-from soakwatch.campaign.model import Cell
+from soakwatch.campaign.campaign_model import Cell
 from soakwatch.core.units import share
 from soakwatch.core.validation import shown
 from soakwatch.core.yaml import value_name
 from soakwatch.plan.parts import PlanModel, Text
-from soakwatch.runs.figures import Better, FigureSpec
+from soakwatch.runs.key_figures import Better, FigureSpec
 
 VERDICT = "verdict"
 """The name by which tables show the verdict of a cell's runs."""

@@ -23,8 +23,8 @@ def command(file: Path, cell: str | None, as_json: bool) -> None:  # noqa: FBT00
     """Show the cells of the campaign in FILE, the order of its runs, and how long it takes."""
     import json
 
-    from soakwatch.campaign.load import load_campaign
-    from soakwatch.campaign.planned import cell_of, counted, plan_data, planned_runs, total_s
+    from soakwatch.campaign.campaign_file import load_campaign
+    from soakwatch.campaign.planned_runs import cell_of, counted, plan_data, planned_runs, total_s
     from soakwatch.core.tables import harmless, show_table
     from soakwatch.core.units import show_seconds
 

@@ -63,14 +63,14 @@ def command(
     figures: tuple[str, ...],
 ) -> int:
     """Report the campaign in FOLDER (campaigns/NAME)."""
-    from soakwatch.campaign.state import read_state
+    from soakwatch.campaign.campaign_state import read_state
+    from soakwatch.campaign.tables.campaign_html import beside, render_html
+    from soakwatch.campaign.tables.campaign_markdown import render_markdown
+    from soakwatch.campaign.tables.campaign_terminal import print_result
     from soakwatch.campaign.tables.comparisons import Earlier, campaign_names
     from soakwatch.campaign.tables.data import render_csv, render_json
-    from soakwatch.campaign.tables.html import beside, render_html
-    from soakwatch.campaign.tables.markdown import render_markdown
     from soakwatch.campaign.tables.parse import asked_table
     from soakwatch.campaign.tables.result import result_of, spec_of
-    from soakwatch.campaign.tables.terminal import print_result
     from soakwatch.core.console import CommandConsole
     from soakwatch.core.units import share
     from soakwatch.report.console import ConsoleWriter

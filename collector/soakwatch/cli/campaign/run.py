@@ -32,8 +32,8 @@ Exit codes: 0 all pass, 1 any fail, 2 usage or campaign error, 3 inconclusive or
 @outlives_terminal
 def command(terminal: Terminal, file: Path, folder: Path | None, group: str, on: str | None) -> int:
     """Run the campaign in FILE."""
+    from soakwatch.campaign.campaign_file import load_campaign
     from soakwatch.campaign.folder import CAMPAIGNS, begun
-    from soakwatch.campaign.load import load_campaign
     from soakwatch.cli.campaign_run import run_campaign, workers
 
     campaign = load_campaign(file)

@@ -21,8 +21,8 @@ def command(folder: Path, as_json: bool) -> None:  # noqa: FBT001 - click's sign
     """Show how the campaign in FOLDER stands."""
     import json
 
-    from soakwatch.campaign.progress import progress_data, progress_of
-    from soakwatch.campaign.state import read_all
+    from soakwatch.campaign.campaign_progress import progress_data, progress_of
+    from soakwatch.campaign.campaign_state import read_all
     from soakwatch.cli.campaign_run import rows
     from soakwatch.core.tables import harmless, show_table
 

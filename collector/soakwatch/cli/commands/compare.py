@@ -45,7 +45,7 @@ def command(
     from soakwatch.cli.display.compare import show_comparison
     from soakwatch.record import RecordView
     from soakwatch.runs.catalog import find_run
-    from soakwatch.runs.compare.comparison import MAX_RUNS, compared, compared_data
+    from soakwatch.runs.compare.compared_runs import MAX_RUNS, compared, compared_data
     from soakwatch.runs.compare.targets import CompareOptions, match_of
 
     targets: dict[str, dict[str, str]] = {}

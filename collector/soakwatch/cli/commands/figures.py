@@ -37,7 +37,7 @@ def command(run: str, figures: tuple[str, ...], *, as_json: bool, runs_folder: P
     from soakwatch.core.tables import harmless, show_table
     from soakwatch.record import RecordView
     from soakwatch.runs.catalog import find_run
-    from soakwatch.runs.figures import figure_of, figure_text, parse_figure, standard_figures
+    from soakwatch.runs.key_figures import figure_of, figure_text, parse_figure, standard_figures
     from soakwatch.runs.trend_data import figure_data
 
     wanted = tuple(map(parse_figure, figures))

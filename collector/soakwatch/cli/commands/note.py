@@ -27,7 +27,7 @@ def command(run: str, text: str | None, runs_folder: Path, *, remove: bool) -> N
     from soakwatch.core.tables import harmless
     from soakwatch.record import record_file
     from soakwatch.runs.catalog import find_run
-    from soakwatch.runs.note import note_of, write_note
+    from soakwatch.runs.run_note import note_of, write_note
 
     if remove and text:
         raise click.UsageError("give a text, or --remove")

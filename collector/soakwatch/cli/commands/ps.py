@@ -9,7 +9,7 @@ import click
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from soakwatch.runs.status import Status
+    from soakwatch.runs.run_status import Status
     from soakwatch_model.tree import Tree
 
 
@@ -28,7 +28,7 @@ def command(as_json: bool) -> None:  # noqa: FBT001 - click's signature
     import json
 
     from soakwatch.core.tables import show_table
-    from soakwatch.runs.running import running_folders
+    from soakwatch.runs.running_elsewhere import running_folders
 
     folders = running_folders()
     if as_json:

@@ -29,8 +29,8 @@ def command(run: str, reason: str, ca: str | None, runs_folder: Path) -> None:
     import time
 
     from soakwatch.runs.catalog import find_run
-    from soakwatch.runs.state import StateReader
-    from soakwatch.runs.stop import stop_run
+    from soakwatch.runs.run_state import StateReader
+    from soakwatch.runs.stop_run import stop_run
 
     why = " ".join(reason.split())
     if run.startswith(("http://", "https://")):

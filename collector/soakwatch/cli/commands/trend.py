@@ -59,8 +59,8 @@ def command(
     from soakwatch.core.errors import SoakwatchError
     from soakwatch.core.labels import has_labels
     from soakwatch.core.units import seconds
-    from soakwatch.runs.figures import parse_figure
-    from soakwatch.runs.trend import trend_of
+    from soakwatch.runs.figure_trend import trend_of
+    from soakwatch.runs.key_figures import parse_figure
     from soakwatch.runs.trend_data import trend_csv, trend_data
     from soakwatch.runs.trend_runs import LeftOut, read_trend_run, trend_folders
 

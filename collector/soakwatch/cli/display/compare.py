@@ -7,8 +7,8 @@ import click
 from soakwatch.core.formatting import SYMBOLS, utc
 from soakwatch.core.tables import harmless, show_table
 from soakwatch.core.units import show_seconds
-from soakwatch.runs.compare.comparison import Compared, OutcomeCell
-from soakwatch.runs.compare.figures import FigureChange
+from soakwatch.runs.compare.compared_runs import Compared, OutcomeCell
+from soakwatch.runs.compare.figure_rows import FigureChange
 from soakwatch_rules.wording.quantities import counted
 
 _MAX_SETUP, _MAX_CELL = 20, 48

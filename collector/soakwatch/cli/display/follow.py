@@ -16,8 +16,8 @@ from soakwatch.core.formatting import SYMBOLS, printable
 from soakwatch.core.terminal import encodable
 from soakwatch.record.writer_lock import is_written
 from soakwatch.runs.device_figures import DeviceFigures
-from soakwatch.runs.state import StateReader
-from soakwatch.runs.status import JUDGING, RunSnapshot
+from soakwatch.runs.run_state import StateReader
+from soakwatch.runs.run_status import JUDGING, RunSnapshot
 from soakwatch.runs.watching import LEAVES_IT, report_of, status_of
 from soakwatch_model.finding import Outcome
 

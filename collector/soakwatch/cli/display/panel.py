@@ -13,7 +13,7 @@ from rich.text import Text
 
 from soakwatch.core.tables import harmless
 from soakwatch.core.terminal import encodable, spells
-from soakwatch.runs.status import SourceStatus, Status
+from soakwatch.runs.run_status import SourceStatus, Status
 from soakwatch.runs.status_words import (
     alarms,
     counts,

@@ -17,7 +17,7 @@ from soakwatch.core.plain_names import plain_name
 from soakwatch.core.tables import harmless
 from soakwatch.core.terminal import encodable
 from soakwatch.judge.rates import Rate
-from soakwatch.runs.status import SourceStatus, Status
+from soakwatch.runs.run_status import SourceStatus, Status
 from soakwatch.runs.status_words import alarms, finding_words, load_words, span, totals
 from soakwatch_model.finding import Finding
 

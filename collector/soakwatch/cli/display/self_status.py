@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from soakwatch.runs.status import Status
+from soakwatch.runs.run_status import Status
 from soakwatch.runs.status_words import own_words
 from soakwatch_agent.context import HostContext, ProcAt
 from soakwatch_model.sample import PollOutcome

@@ -8,7 +8,7 @@ import click
 
 from soakwatch.core.formatting import utc
 from soakwatch.core.tables import harmless, show_table
-from soakwatch.runs.trend import FigureTrend, PlanTrend, TrendResult
+from soakwatch.runs.figure_trend import FigureTrend, PlanTrend, TrendResult
 from soakwatch.runs.trend_words import (
     change_text,
     interval_text,

@@ -20,8 +20,8 @@ from soakwatch.engine.hooks.trigger import HookFailedError
 from soakwatch.plan import Plan
 from soakwatch.record import RecordView
 from soakwatch.record.external_events import external_events
-from soakwatch.runs.state import StateReader
-from soakwatch.runs.stop import stop_run
+from soakwatch.runs.run_state import StateReader
+from soakwatch.runs.stop_run import stop_run
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from soakwatch.record.source import ReportSource
 from soakwatch.report.blocks import BRIEF, HTML, Block, Column, Preformatted, Table, Text
 from soakwatch.report.page import Page
-from soakwatch.runs.releases import release_in
+from soakwatch.runs.release_under_test import release_in
 from soakwatch.runs.setup_changes import changed
 from soakwatch_rules.wording.quantities import counted
 

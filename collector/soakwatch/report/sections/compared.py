@@ -8,8 +8,8 @@ from soakwatch.core.formatting import natural, quantity, subject
 from soakwatch.judge.verdict import Verdict
 from soakwatch.report.blocks import CONSOLE, HTML, Block, Cell, Column, Table
 from soakwatch.report.page import Page
-from soakwatch.runs.compare.figures import FigureSide, figures
-from soakwatch.runs.compare.phases import slots_of
+from soakwatch.runs.compare.figure_rows import FigureSide, figures
+from soakwatch.runs.compare.phase_slots import slots_of
 from soakwatch.runs.compare.targets import target_map
 from soakwatch_model.finding import Finding
 from soakwatch_model.metric import BY_NAME, COUNTER

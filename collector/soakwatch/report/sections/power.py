@@ -8,7 +8,7 @@ from dataclasses import replace
 from soakwatch.core.formatting import quantity
 from soakwatch.report.blocks import Block, Column, Table, Text
 from soakwatch.report.page import Page
-from soakwatch.runs.figures import FigureSpec, figure_over, keys_of, parse_figure
+from soakwatch.runs.key_figures import FigureSpec, figure_over, keys_of, parse_figure
 from soakwatch_model.roles import DUT
 from soakwatch_model.sample import object_labels
 from soakwatch_model.window import Window

@@ -10,12 +10,12 @@ from urllib.parse import quote
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
+from soakwatch.campaign.campaign_model import CellRun
 from soakwatch.campaign.folder import campaigns_in
-from soakwatch.campaign.model import CellRun
 from soakwatch.campaign.states import CampaignStates
 from soakwatch.campaign.tables.cache import CampaignResults
+from soakwatch.campaign.tables.campaign_html import Link, campaign_body
 from soakwatch.campaign.tables.data import result_data
-from soakwatch.campaign.tables.html import Link, campaign_body
 from soakwatch.campaign.tables.result import CampaignResult, extent_words, verdict_words
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.runs.catalog import RECORD

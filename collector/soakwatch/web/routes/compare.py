@@ -22,7 +22,7 @@ _MIN_RUNS = 2
 def _compare(question: Question) -> Response:
     if not isinstance(question.runs, RunFolder):
         raise HTTPException(404, "this server serves one run only: use soakwatch serve to compare the runs of a folder")
-    from soakwatch.runs.compare.comparison import MAX_RUNS
+    from soakwatch.runs.compare.compared_runs import MAX_RUNS
     from soakwatch.web.comparison import COMPARISONS
 
     names = list(dict.fromkeys(question.words.get("run", ())))

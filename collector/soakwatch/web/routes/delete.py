@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
-from soakwatch.runs.delete import delete, loss_of, refusal
+from soakwatch.runs.delete_run import delete, loss_of, refusal
 from soakwatch.web.endpoint import Endpoint, May, Param, Question
 from soakwatch.web.json_runs import LOSS, loss_data
 from soakwatch.web.run_folder import RunFolder

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import JSONResponse, Response
 
-from soakwatch.runs.state import RunState
+from soakwatch.runs.run_state import RunState
 from soakwatch.web.endpoint import Endpoint, May, Question
 from soakwatch.web.json_state import state_data
 from soakwatch.web.routes.state import STATE, STATES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
-from soakwatch.runs.stop import MAX_REASON_LENGTH, stop_run
+from soakwatch.runs.stop_run import MAX_REASON_LENGTH, stop_run
 from soakwatch.web.endpoint import Endpoint, May, Question
 from soakwatch.web.json_events import event_data
 from soakwatch.web.routes.state import STATES

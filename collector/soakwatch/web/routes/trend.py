@@ -12,8 +12,8 @@ from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.formatting import utc
 from soakwatch.core.labels import given_labels, has_labels, labels_words
 from soakwatch.core.units import seconds
-from soakwatch.runs.figures import FigureSpec, parse_figure
-from soakwatch.runs.trend import RELEASE_BY, TrendResult, trend_of
+from soakwatch.runs.figure_trend import RELEASE_BY, TrendResult, trend_of
+from soakwatch.runs.key_figures import FigureSpec, parse_figure
 from soakwatch.runs.trend_data import trend_data
 from soakwatch.runs.trend_runs import BY_TIME, CELL, TrendRun, trend_folders
 from soakwatch.runs.trend_words import (

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from soakwatch.campaign.campaign_file import load_campaign
+from soakwatch.campaign.campaign_model import Cell
 from soakwatch.campaign.folder import folder_names, run_folder
 from soakwatch.campaign.ledger import BEGIN, CAMPAIGN, END, LOST, Ledger, open_ledger
-from soakwatch.campaign.load import load_campaign
-from soakwatch.campaign.model import Cell
 from soakwatch.record import Record
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 

@@ -7,15 +7,15 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
-from soakwatch.campaign.model import Axis, AxisValue, CampaignState, Cell, CellRun
-from soakwatch.campaign.tables.cells import Readings
+from soakwatch.campaign.campaign_model import Axis, AxisValue, CampaignState, Cell, CellRun
+from soakwatch.campaign.tables.cell_figures import Readings
 from soakwatch.campaign.tables.comparisons import Earlier
 from soakwatch.campaign.tables.parse import tables_of
 from soakwatch.campaign.tables.result import CampaignResult, result_of
 from soakwatch.campaign.tables.spec import Measured
 from soakwatch.core.yaml import parse
 from soakwatch.runs.figure_spec import better_of
-from soakwatch.runs.figures import FigureValue
+from soakwatch.runs.key_figures import FigureValue
 
 Values = Mapping[tuple[str, ...], Sequence[float | None]]
 UNITS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.collector.campaign.tables.made import Values, result, state_of
 
-from soakwatch.campaign.tables.cells import CellFigure, cell_verdict, last_attempts
+from soakwatch.campaign.tables.cell_figures import CellFigure, cell_verdict, last_attempts
 from soakwatch.campaign.tables.pivot import marks
 from soakwatch_model.finding import Outcome
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from soakwatch.campaign.model import Axis, AxisValue
+from soakwatch.campaign.campaign_model import Axis, AxisValue
 from soakwatch.campaign.tables.parse import asked_table, tables_of
 from soakwatch.core.errors import PlanError, SoakwatchError
 from soakwatch.core.yaml import parse

@@ -12,10 +12,10 @@ from soakwatch.core.fingerprints import BYTES, comparable_trees, readable
 from soakwatch.core.formatting import natural
 from soakwatch.core.yaml import parse
 from soakwatch.record import RecordView
-from soakwatch.runs.compare.figures import FigureRow, FigureSide, figures
-from soakwatch.runs.compare.phases import PhaseSlot, parts_of, slots_of
+from soakwatch.runs.compare.figure_rows import FigureRow, FigureSide, figures
+from soakwatch.runs.compare.phase_slots import PhaseSlot, parts_of, slots_of
 from soakwatch.runs.compare.targets import CompareOptions, TargetMap, target_map
-from soakwatch.runs.frame import grouped, pivot
+from soakwatch.runs.figure_frame import grouped, pivot
 from soakwatch.runs.summary import RunSummary, summary_in
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.tree import Tree, flatten, parse_json

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from soakwatch.runs.figures import UNDER_LOAD
+from soakwatch.runs.key_figures import UNDER_LOAD
 from soakwatch_model.window import Phase, Window
 
 PARTS = 24

@@ -12,8 +12,8 @@ from urllib.parse import quote
 from jinja2 import Environment
 from markupsafe import Markup
 
-from soakwatch.campaign.model import CellRun
-from soakwatch.campaign.tables.cells import CellData
+from soakwatch.campaign.campaign_model import CellRun
+from soakwatch.campaign.tables.cell_figures import CellData
 from soakwatch.campaign.tables.result import DEFINITION, CampaignResult, extent_words, verdict_words
 from soakwatch.campaign.tables.sheet import CellText
 from soakwatch.campaign.tables.spec import ExpectedLoss, Figure, Measured, Per, ScaleUp, Share

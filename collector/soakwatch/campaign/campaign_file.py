@@ -14,12 +14,12 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from soakwatch.campaign.axes_and_cells import TESTBED, AxisDraft, CellDraft, Matrix, read_matrix, written
+from soakwatch.campaign.campaign_keys import MAX_RUNS, Campaign, CampaignKeys, Outline
+from soakwatch.campaign.campaign_model import Cell, Testbed
+from soakwatch.campaign.command_placeholders import RUN_FACTS, placeholders
 from soakwatch.campaign.ledger import LEDGER, read_ledger
-from soakwatch.campaign.matrix import TESTBED, AxisDraft, CellDraft, Matrix, read_matrix, written
-from soakwatch.campaign.model import Cell, Testbed
-from soakwatch.campaign.shape import MAX_RUNS, Campaign, CampaignKeys, Outline
 from soakwatch.campaign.tables.parse import tables_and_problems
-from soakwatch.campaign.words import RUN_FACTS, placeholders
 from soakwatch.core.errors import PlanError, SoakwatchError
 from soakwatch.core.labels import label_name, label_text
 from soakwatch.core.suggest import hint
@@ -29,7 +29,7 @@ from soakwatch.core.yaml import Path as Place
 from soakwatch.judge.calibration import reference_path
 from soakwatch.plan import Plan, plan_of
 from soakwatch.plan.patch import PlanChange, found, overwrites, patched
-from soakwatch.runs.figures import parse_figure
+from soakwatch.runs.key_figures import parse_figure
 
 CAMPAIGN_COPY, PLAN_COPY, REFERENCE_COPY = "campaign.yaml", "plan.yaml", "plan.reference.yaml"
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9._]+")

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from soakwatch.campaign import ledger as kinds
 from soakwatch.campaign.attempt import DONE, judged, read_result, worked_on
+from soakwatch.campaign.campaign_file import CAMPAIGN_COPY, load_campaign, load_outline
+from soakwatch.campaign.campaign_keys import Outline
+from soakwatch.campaign.campaign_model import CampaignState, CellRun
 from soakwatch.campaign.ledger import LEDGER, Entry, read_ledger
-from soakwatch.campaign.load import CAMPAIGN_COPY, load_campaign, load_outline
 from soakwatch.campaign.locks import held
-from soakwatch.campaign.model import CampaignState, CellRun
-from soakwatch.campaign.planned import block
-from soakwatch.campaign.shape import Outline
+from soakwatch.campaign.planned_runs import block
 from soakwatch.core.errors import EXIT_BROKEN
 
 WAITING, RUNNING, ENDED, LOST = "waiting", "running", "ended", "lost"

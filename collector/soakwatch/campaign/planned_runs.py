@@ -6,8 +6,8 @@ import heapq
 from collections.abc import Iterable
 from hashlib import sha256
 
-from soakwatch.campaign.model import CampaignError, Cell
-from soakwatch.campaign.shape import Campaign, Outline
+from soakwatch.campaign.campaign_keys import Campaign, Outline
+from soakwatch.campaign.campaign_model import CampaignError, Cell
 from soakwatch.core.suggest import hint
 from soakwatch.core.yaml import Plain
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from soakwatch.core.event_kinds import STOP
 from soakwatch.record import StoredEvent
 from soakwatch.runs.mark_event import EventConflictError, EventRefusedError, EventRequest, record_event
-from soakwatch.runs.state import RunState
+from soakwatch.runs.run_state import RunState
 
 MAX_REASON_LENGTH = 500
 _RETRY_AFTER_NS = 30 * 10**9  # a run that did not react by then may be asked again

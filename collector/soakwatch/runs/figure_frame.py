@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from soakwatch.runs.figures import Better, FigureValue
+from soakwatch.runs.key_figures import Better, FigureValue
 from soakwatch_rules.stats.changepoints import ChangePoint, history
 from soakwatch_rules.stats.difference import Difference, by_ranks
 from soakwatch_rules.stats.repetitions import median_interval

@@ -19,9 +19,10 @@ from dataclasses import dataclass, replace
 from soakwatch.core.formatting import natural, quantity
 from soakwatch.record import SeriesKey
 from soakwatch.record.source import ReportSource
-from soakwatch.runs.compare.phases import PhaseSlot, parts_of
+from soakwatch.runs.compare.phase_slots import PhaseSlot, parts_of
 from soakwatch.runs.compare.targets import TargetMap
-from soakwatch.runs.figures import (
+from soakwatch.runs.figure_frame import pivot
+from soakwatch.runs.key_figures import (
     STANDARD,
     FigureSpec,
     FigureValue,
@@ -32,7 +33,6 @@ from soakwatch.runs.figures import (
     figure_text,
     fits,
 )
-from soakwatch.runs.frame import pivot
 from soakwatch_model.fact import Growth
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.window import Window

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, JsonValue, WithJsonSchema, model_validator
 
-from soakwatch.campaign.model import Axis, Cell, Testbed
+from soakwatch.campaign.campaign_model import Axis, Cell, Testbed
 from soakwatch.core.units import seconds, share
 from soakwatch.core.validation import shown
 from soakwatch.core.yaml import Plain, value_name

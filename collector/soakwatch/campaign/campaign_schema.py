@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from soakwatch.campaign.shape import CampaignKeys
+from soakwatch.campaign.campaign_keys import CampaignKeys
 from soakwatch.core.yaml import Plain
 from soakwatch.plan.plan_schema import DIALECT, cut_to_its_head, plan_schema, tidy
 

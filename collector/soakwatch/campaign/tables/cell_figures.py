@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from soakwatch.campaign.model import CampaignState, Cell, CellRun
+from soakwatch.campaign.campaign_model import CampaignState, Cell, CellRun
 from soakwatch.campaign.tables.spec import Measured
 from soakwatch.core.errors import RecordError
 from soakwatch.record import RecordView
-from soakwatch.runs.figures import STANDARD, FigureSpec, FigureValue, figure_of, standard_figures
-from soakwatch.runs.frame import FigureLevel, RunFigure, grouped, level
+from soakwatch.runs.figure_frame import FigureLevel, RunFigure, grouped, level
+from soakwatch.runs.key_figures import STANDARD, FigureSpec, FigureValue, figure_of, standard_figures
 from soakwatch_model.finding import Outcome
 from soakwatch_rules.wording.quantities import counted
 

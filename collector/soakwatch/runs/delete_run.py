@@ -12,7 +12,7 @@ from soakwatch.core.errors import RecordError, SoakwatchError
 from soakwatch.record import RecordView
 from soakwatch.record.writer_lock import is_written, release_lock, take_lock
 from soakwatch.runs.catalog import RECORD
-from soakwatch.runs.note import FILE as NOTE
+from soakwatch.runs.run_note import FILE as NOTE
 from soakwatch.runs.summary import RunSummary, summary_of
 
 _MAX_FILES = 10_000

@@ -18,9 +18,9 @@ from functools import partial
 
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.suggest import hint
-from soakwatch.runs.figures import Better, FigureSpec, FigureValue
-from soakwatch.runs.frame import FigureLevel, RunFigure, changes, diff, grouped, level
-from soakwatch.runs.releases import are_versions, version_key
+from soakwatch.runs.figure_frame import FigureLevel, RunFigure, changes, diff, grouped, level
+from soakwatch.runs.key_figures import Better, FigureSpec, FigureValue
+from soakwatch.runs.release_under_test import are_versions, version_key
 from soakwatch.runs.trend_runs import BY_TIME, CELL, LeftOut, TrendRun
 
 RELEASE_BY = "release"

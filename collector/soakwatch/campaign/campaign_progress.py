@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 from soakwatch.campaign.attempt import RUNNING as THE_RUN
 from soakwatch.campaign.attempt import read_result
-from soakwatch.campaign.model import CampaignState, CellRun
-from soakwatch.campaign.planned import ALLOWANCE_S, block, spread_s
-from soakwatch.campaign.shape import Outline
-from soakwatch.campaign.state import ENDED, LOST, RUNNING, WAITING, History
+from soakwatch.campaign.campaign_keys import Outline
+from soakwatch.campaign.campaign_model import CampaignState, CellRun
+from soakwatch.campaign.campaign_state import ENDED, LOST, RUNNING, WAITING, History
+from soakwatch.campaign.planned_runs import ALLOWANCE_S, block, spread_s
 from soakwatch.core.errors import EXIT_BROKEN, EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS, SoakwatchError
 from soakwatch.core.units import show_seconds
 from soakwatch.core.yaml import Plain
-from soakwatch.runs.state import StateReader
+from soakwatch.runs.run_state import StateReader
 
 _INCONCLUSIVE = "inconclusive"
 

@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 
-from soakwatch.campaign.model import Axis, AxisValue
-from soakwatch.campaign.shape import MAX_RUNS
+from soakwatch.campaign.campaign_keys import MAX_RUNS
+from soakwatch.campaign.campaign_model import Axis, AxisValue
 from soakwatch.core.labels import label_name
 from soakwatch.core.suggest import hint
 from soakwatch.core.validation import shown

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from soakwatch.campaign.model import Cell
-from soakwatch.campaign.tables.cells import CellData, CellFigure
+from soakwatch.campaign.campaign_model import Cell
+from soakwatch.campaign.tables.cell_figures import CellData, CellFigure
 from soakwatch.campaign.tables.derived import capacity_cell, neighbours
 from soakwatch.campaign.tables.spec import Claim, ExpectedLoss, Limit, LossLimit, TablesSpec, Where, takes, where_words
 from soakwatch.core.formatting import extent, quantity

@@ -31,13 +31,9 @@ from soakwatch.campaign.attempt import (
     read_result,
     worked_on,
 )
-from soakwatch.campaign.folder import folder_names, run_folder
-from soakwatch.campaign.ledger import Ledger
-from soakwatch.campaign.model import CampaignError, CampaignState, Cell, CellRun
-from soakwatch.campaign.planned import block
-from soakwatch.campaign.repeat import enough, precision
-from soakwatch.campaign.shape import Campaign, Command
-from soakwatch.campaign.state import (
+from soakwatch.campaign.campaign_keys import Campaign, Command
+from soakwatch.campaign.campaign_model import CampaignError, CampaignState, Cell, CellRun
+from soakwatch.campaign.campaign_state import (
     ENDED,
     LOST,
     ON_CLUSTER,
@@ -48,7 +44,11 @@ from soakwatch.campaign.state import (
     state_of,
     unfinished,
 )
-from soakwatch.campaign.words import RUN_FACTS, environment_of, filled
+from soakwatch.campaign.command_placeholders import RUN_FACTS, environment_of, filled
+from soakwatch.campaign.folder import folder_names, run_folder
+from soakwatch.campaign.ledger import Ledger
+from soakwatch.campaign.planned_runs import block
+from soakwatch.campaign.repeat import enough, precision
 from soakwatch.core.errors import EXIT_BROKEN, RecordError, SoakwatchError
 from soakwatch.core.labels import MAX_TEXT
 from soakwatch.core.private_files import mode_in, share, sharing_group, write_private
