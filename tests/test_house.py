@@ -26,7 +26,7 @@ from soakwatch.core.registry import INSTALLED, PLUGINS, camel_case, rule_class
 from soakwatch.judge.adjudicate.order import RULINGS
 from soakwatch.report.section import all_sections
 from soakwatch.sources.profiles import load_profiles
-from soakwatch.sources.registry import poller_module
+from soakwatch.sources.source_modules import poller_module
 from soakwatch_agent.host import probe_names, source
 from soakwatch_model.case import Case
 from soakwatch_model.finding import Outcome
@@ -444,7 +444,7 @@ def test_a_running_collector_is_light(tmp_path: Path) -> None:
         "import soakwatch.cli.commands.run, soakwatch.cli.foreground\n"
         "import soakwatch.engine.start, soakwatch.judge.record_verdict\n"
         "from soakwatch.plan.rule_plan import planned_rules\n"
-        "from soakwatch.sources.registry import poller_module\n"
+        "from soakwatch.sources.source_modules import poller_module\n"
         "poller_module('local'), poller_module('command'), planned_rules(())\n"
     )
     assert loaded(code, heavy, tmp_path) == set()
@@ -473,7 +473,7 @@ SPEAKS = {
 
 EACH = """
 import json, os, sys
-from soakwatch.sources.registry import poller_module
+from soakwatch.sources.source_modules import poller_module
 found = {"": sorted(set(WATCHED) & set(sys.modules))}
 for name in NAMES:
     reader, writer = os.pipe()
@@ -545,7 +545,7 @@ OTHER_WORDS = {
     "collector/soakwatch/judge/calibration.py": "keys of a file",
     "collector/soakwatch/judge/unjudged_columns.py": "words in the names of columns",
     "collector/soakwatch/cli/demo.py": "what the demo must find",
-    "collector/soakwatch/sources/profiles/shape.py": "how a column is taken",
+    "collector/soakwatch/sources/profiles/profile_keys.py": "how a column is taken",
 }
 """Where several words that are names of rules mean something else, or the very rules that a demonstration is about."""
 

@@ -27,9 +27,9 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.collector.sources.snmp.snmpd import AUTH, PRIV, Snmpd
 
-from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.agent_link import SessionOptions
-from soakwatch.sources.transport.snmp.session import Session
+from soakwatch.sources.transport.snmp.snmp_access import Access
+from soakwatch.sources.transport.snmp.snmp_session import Session
 
 TEN = [f"1.3.6.1.2.1.{rest}.0" for rest in ("1.3", "1.5", "1.6", "1.4", "4.3", "4.9", "4.10", "6.10", "6.11", "7.1")]
 TABLE = "1.3.6.1.2.1.31.1.1.1"

@@ -23,7 +23,7 @@ import psutil
 
 from soakwatch.sources.abc import SourceContext, WatchedProcess
 from soakwatch.sources.pollers.ssh import Config, start
-from soakwatch.sources.transport.ssh.connection import open_line
+from soakwatch.sources.transport.ssh.ssh_connection import open_line
 from soakwatch_agent.context import SECOND
 from soakwatch_testing.sshd import Sshd, run_sshd
 

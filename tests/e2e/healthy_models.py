@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from soakwatch.plan import SourcePlan
 from soakwatch.sources.abc import Facts, SourceContext
-from soakwatch.sources.platforms.registry import platform
+from soakwatch.sources.platforms.known_platforms import platform
 from soakwatch.sources.profiles.loading import load_profiles
 from soakwatch_agent.host import probe_names, source
 from soakwatch_model.metric import BY_NAME, COUNTER, STATE, Metric

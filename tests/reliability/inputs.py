@@ -24,8 +24,8 @@ from soakwatch.plan import load_plan
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.loads.command.tick import parse_tick
 from soakwatch.sources.loads.iperf3.output import AnyReader
-from soakwatch.sources.platforms import registry as platforms
-from soakwatch.sources.pollers.prometheus.reading import read_page
+from soakwatch.sources.platforms import known_platforms as platforms
+from soakwatch.sources.pollers.prometheus.exposition_page import read_page
 from soakwatch.sources.profiles.inherit import File, assemble
 from soakwatch.sources.profiles.loading import Profiles, read_file, shipped
 from soakwatch.sources.receivers.framing import Frames, NoSyslogError

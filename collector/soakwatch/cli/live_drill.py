@@ -26,7 +26,7 @@ from soakwatch.engine.start import begin
 from soakwatch.plan import Plan, TargetPlan, load_plan
 from soakwatch.record import RecordView
 from soakwatch.runs.catalog import new_folder
-from soakwatch.sources.transport.ssh.access import Access
+from soakwatch.sources.transport.ssh.ssh_access import Access
 
 _JOIN_S = 60.0
 HEAD = ("fault", "target", "made at", "seen by", "after", "while it ran", "what it said")

@@ -65,7 +65,7 @@ def _config(folder: PluginFolder, name: str, registry: Registry) -> type[BaseMod
         from soakwatch.plan.sink_plan import sink_config
 
         return sink_config(name, registry)
-    from soakwatch.sources.registry import poller_module
+    from soakwatch.sources.source_modules import poller_module
 
     return poller_module(name, registry).config
 

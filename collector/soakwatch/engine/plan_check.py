@@ -24,8 +24,8 @@ from soakwatch.sources.abc import (
     SourceUnreadyError,
     timing,
 )
-from soakwatch.sources.registry import poller_module
 from soakwatch.sources.result_files.result_file import FileConfig
+from soakwatch.sources.source_modules import poller_module
 from soakwatch_model.metric import BY_NAME
 from soakwatch_model.metric_load import HEARD
 from soakwatch_model.roles import GENERATOR

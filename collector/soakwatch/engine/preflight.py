@@ -18,7 +18,7 @@ from soakwatch.engine.first_polls import OPENS_S, FirstPolls
 from soakwatch.plan import Plan, SourcePlan, TargetPlan
 from soakwatch.plan.source_plan import labelled
 from soakwatch.sources.abc import SourceContext, SourceError, SourceUnreadyError, timing
-from soakwatch.sources.registry import poller_module
+from soakwatch.sources.source_modules import poller_module
 from soakwatch_model.roles import GENERATOR
 
 MIN_AHEAD_S = 5.0

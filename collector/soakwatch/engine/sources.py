@@ -27,7 +27,7 @@ from soakwatch.plan import SourcePlan, TargetPlan
 from soakwatch.plan.source_plan import labelled
 from soakwatch.record import RecordView, Source
 from soakwatch.sources.abc import Poller, SourceContext, timing
-from soakwatch.sources.registry import poller_module
+from soakwatch.sources.source_modules import poller_module
 from soakwatch_model.roles import DUT, GENERATOR, MONITOR
 from soakwatch_model.sample import NOTHING, Poll, PollOutcome
 

@@ -17,7 +17,7 @@ from soakwatch.core.registry import Registry, not_installed
 from soakwatch.core.suggest import hint
 from soakwatch.core.yaml import Document, Path, Plain, Problem, plan_error
 from soakwatch.plan.target import TargetKeys
-from soakwatch.sources.registry import poller_module
+from soakwatch.sources.source_modules import poller_module
 
 V = TypeVar("V")
 MAX_TARGETS = 1000

@@ -27,7 +27,7 @@ from soakwatch.plan.parts import (
     short,
     unknown_target,
 )
-from soakwatch.sources.transport.ssh.access import Access
+from soakwatch.sources.transport.ssh.ssh_access import Access
 
 FINDINGS = ("fail", "warn", "any")
 """What a finding can set off; ``any`` is both."""

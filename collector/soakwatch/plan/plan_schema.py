@@ -16,7 +16,7 @@ from soakwatch.plan.phase import PHASES, PhaseKeys
 from soakwatch.plan.plan_model import PlanKeys
 from soakwatch.plan.rule_plan import REQUIRED
 from soakwatch.plan.sink_plan import sink_config
-from soakwatch.sources.registry import poller_module
+from soakwatch.sources.source_modules import poller_module
 from soakwatch_rules.parameter import Parameter, parameters
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -12,7 +12,7 @@ from pydantic import Field, JsonValue
 from soakwatch.core.validation import every
 from soakwatch.plan.parts import PlanReading, made_of, named_part
 from soakwatch.sources.abc import SourceConfig
-from soakwatch.sources.registry import poller_module
+from soakwatch.sources.source_modules import poller_module
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import INSTALLED, Registry, not_installed
 from soakwatch.core.suggest import hint, nearest
 from soakwatch.core.yaml import Plain
-from soakwatch.sources.registry import poller_module
+from soakwatch.sources.source_modules import poller_module
 from soakwatch_model.roles import DUT
 
 LOCAL = "local"

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from soakwatch.sources.profiles import Profile
-from soakwatch.sources.profiles.model import MetricGroup, TableColumn
+from soakwatch.sources.profiles.profile_model import MetricGroup, TableColumn
 
 
 @dataclass(frozen=True, slots=True)

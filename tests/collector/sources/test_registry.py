@@ -14,7 +14,7 @@ from soakwatch.cli.source_tables import show_source, show_sources
 from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import INSTALLED, PluginFolder, Registry, is_load, loads, pollers, rule_class, rules
 from soakwatch.plan.target_address import source_of
-from soakwatch.sources.registry import poller_module
+from soakwatch.sources.source_modules import poller_module
 from soakwatch_rules.traits import traits_of
 
 TINY = Registry(

@@ -22,7 +22,7 @@ from soakwatch.core.errors import PlanError
 from soakwatch.core.secrets import SecretRef, secret
 from soakwatch.sources.abc import Facts, HostName, SourceConfig, SourceContext, SourceError, SourceUnreadyError, timing
 from soakwatch.sources.profiles.loading import load_profiles
-from soakwatch.sources.profiles.model import GnmiPath
+from soakwatch.sources.profiles.profile_model import GnmiPath
 from soakwatch.sources.transport.tls import Pin, certificate_of
 from soakwatch_gnmi.fingerprint import Spoken, gnmi_fingerprint
 from soakwatch_gnmi.latest import Latest, PathQuery, path_queries

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Final
 
 from soakwatch.sources.abc import SourceError
-from soakwatch.sources.profiles.inventory import MAX_PARTS, Inventory, by_name, said, sorted_out
+from soakwatch.sources.profiles.entity_inventory import MAX_PARTS, Inventory, by_name, said, sorted_out
 from soakwatch_gnmi.paths import Element, Plain, bare, matches, parse_path
 from soakwatch_model.tree import Tree
 

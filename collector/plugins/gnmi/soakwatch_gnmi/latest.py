@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from soakwatch.sources.mapping import check_mapping
-from soakwatch.sources.profiles.model import GnmiPath
+from soakwatch.sources.profiles.profile_model import GnmiPath
 from soakwatch.sources.session_state import context_of, family_of
 from soakwatch_gnmi.paths import Element, Plain, bare, matches, named_keys, parse_path
 from soakwatch_gnmi.values import BadValueError, number

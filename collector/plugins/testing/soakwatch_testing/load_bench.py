@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from soakwatch.sources.abc import Drivable, Facts, Fingerprints, Identifies, Poller, SourceContext
-from soakwatch.sources.registry import poller_module
+from soakwatch.sources.source_modules import poller_module
 from soakwatch_model.roles import GENERATOR
 from soakwatch_model.sample import Answer
 from soakwatch_model.tree import Tree

@@ -14,8 +14,8 @@ import click
 if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
-    from soakwatch.sources.pollers.agent.bundle import Psutil
-    from soakwatch.sources.transport.ssh.connection import SshConnection
+    from soakwatch.sources.pollers.agent.agent_bundle import Psutil
+    from soakwatch.sources.transport.ssh.ssh_connection import SshConnection
 
 T = TypeVar("T")
 _FOLDER = ".soakwatch-agent"
@@ -194,8 +194,8 @@ Example:
 def bundle(out: Path, wheel: Path | None) -> None:
     """Build the agent and psutil as one file that runs on Python 3.9 and later."""
     from soakwatch.core.units import show_bytes
-    from soakwatch.sources.pollers.agent.bundle import bundle as build
-    from soakwatch.sources.pollers.agent.bundle import write_bundle
+    from soakwatch.sources.pollers.agent.agent_bundle import bundle as build
+    from soakwatch.sources.pollers.agent.agent_bundle import write_bundle
 
     psutil = _psutil(wheel)
     data = build(psutil)
@@ -223,7 +223,7 @@ def certificate(folder: Path, name: str) -> None:
 
 
 def _psutil(wheel: Path | None) -> Psutil:
-    from soakwatch.sources.pollers.agent.bundle import installed_psutil, psutil_of_wheel
+    from soakwatch.sources.pollers.agent.agent_bundle import installed_psutil, psutil_of_wheel
 
     return installed_psutil() if wheel is None else psutil_of_wheel(wheel)
 
@@ -243,8 +243,8 @@ def _on_host(host: HostOptions, work: Callable[[SshLine], Coroutine[object, obje
 
     from soakwatch.core.errors import SoakwatchError
     from soakwatch.sources.abc import SourceError
-    from soakwatch.sources.transport.ssh.access import Access, hop
-    from soakwatch.sources.transport.ssh.connection import open_line
+    from soakwatch.sources.transport.ssh.ssh_access import Access, hop
+    from soakwatch.sources.transport.ssh.ssh_connection import open_line
 
     try:
         keys = {

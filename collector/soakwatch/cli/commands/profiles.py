@@ -39,7 +39,7 @@ def command(
     if schema:
         import json
 
-        from soakwatch.sources.profiles.shape import profile_schema
+        from soakwatch.sources.profiles.profile_keys import profile_schema
 
         click.echo(json.dumps(profile_schema(), indent=2, ensure_ascii=False))
         return
@@ -89,7 +89,7 @@ def _match(profiles: Profiles, object_id: str, description: str) -> None:
 
 
 def _show(profiles: Profiles, name: str) -> None:
-    from soakwatch.sources.platforms.registry import platform
+    from soakwatch.sources.platforms.known_platforms import platform
     from soakwatch.sources.profiles.show import clause_line, group_lines
     from soakwatch_model.metric import BY_NAME
 

@@ -16,7 +16,7 @@ from soakwatch.plan import Plan, TargetPlan
 from soakwatch.plan.hook import CapturePlan
 from soakwatch.record import Artifact, artifact_name
 from soakwatch.record.queue import Notes
-from soakwatch.sources.transport.ssh.access import Access
+from soakwatch.sources.transport.ssh.ssh_access import Access
 from soakwatch_model.roles import DUT
 
 

@@ -16,9 +16,9 @@ from soakwatch.core.units import show_seconds
 from soakwatch.engine.hooks.evidence import MAX_OUTPUT, MatchedFile
 from soakwatch.engine.hooks.trigger import HookFailedError
 from soakwatch.sources.abc import SourceError
-from soakwatch.sources.transport.ssh.access import Access
-from soakwatch.sources.transport.ssh.connection import SshConnection
-from soakwatch.sources.transport.ssh.errors import printable
+from soakwatch.sources.transport.ssh.ssh_access import Access
+from soakwatch.sources.transport.ssh.ssh_connection import SshConnection
+from soakwatch.sources.transport.ssh.ssh_errors import printable
 
 FILES_S = 60.0
 """Time limit to list or fetch files."""
@@ -112,9 +112,9 @@ class SshHost:
         return bytes(gathered[:MAX_OUTPUT]), trouble
 
     async def _at_the_prompt(self, command: str, timeout_s: float) -> tuple[bytes, str]:
-        from soakwatch.sources.platforms.registry import ANY, platform
+        from soakwatch.sources.platforms.known_platforms import ANY, platform
+        from soakwatch.sources.transport.network_cli.cli_session import PromptSession, RefusedError, Session
         from soakwatch.sources.transport.network_cli.exec_session import ExecSession
-        from soakwatch.sources.transport.network_cli.session import PromptSession, RefusedError, Session
 
         dialect = ANY if self._driver == AUTO else platform(self._driver).dialect
         session: Session

@@ -27,13 +27,13 @@ import psutil
 from pydantic import Field
 
 from soakwatch.sources.abc import Facts, Poller, SourceConfig, SourceContext, SourceError, timing
-from soakwatch.sources.transport.ssh.access import Access
+from soakwatch.sources.transport.ssh.ssh_access import Access
 from soakwatch_model.event import Event
 from soakwatch_model.sample import Answer, Fault, Sample, object_text
 
 if TYPE_CHECKING:
-    from soakwatch.sources.transport.ssh.connection import SshConnection
     from soakwatch.sources.transport.ssh.shell import Shell
+    from soakwatch.sources.transport.ssh.ssh_connection import SshConnection
 
 _MAX_PORTS = 512
 _COLUMNS = 16
@@ -116,6 +116,7 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> P
     # Imported here: asyncssh takes megabytes that a local source does not need.
     from soakwatch.sources.transport.ssh.connection import SshLine
     from soakwatch.sources.transport.ssh.shell import Shell
+    from soakwatch.sources.transport.ssh.ssh_connection import SshConnection
 
     timeout_s = max(timing(0, site.interval_s, config.timeout).timeout_s * 0.9, 0.5)
     line = await stack.enter_async_context(SshConnection(config.ssh, site.folder, timeout_s))

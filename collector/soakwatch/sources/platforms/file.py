@@ -19,13 +19,13 @@ from soakwatch.core.suggest import hint
 from soakwatch.core.units import Seconds
 from soakwatch.core.validation import problems
 from soakwatch.core.yaml import Document, Path, Problem, parse, plan_error, read_text
-from soakwatch.sources.platforms.inventory import READERS
+from soakwatch.sources.platforms.cli_inventory import READERS
 from soakwatch.sources.platforms.json_template import JsonTemplate, is_json, read_json
 from soakwatch.sources.platforms.line_template import Ending, LineTemplate, Rest, read_lines
+from soakwatch.sources.platforms.output_template import Metrics, Pattern, TemplateModel, Texts
 from soakwatch.sources.platforms.parsed import Parsed, ParsedBuilder
 from soakwatch.sources.platforms.parsers import PARSERS
 from soakwatch.sources.platforms.platform import Command, Dialect, Platform
-from soakwatch.sources.platforms.template import Metrics, Pattern, TemplateModel, Texts
 
 _DIALECT = TypeAdapter(Dialect)
 Pair = Annotated[list[str], Field(min_length=2, max_length=2)]

@@ -17,8 +17,8 @@ from typing import Annotated, NamedTuple
 
 from pydantic import BeforeValidator, PlainValidator
 
+from soakwatch.sources.platforms.output_template import OutputTemplate, Pattern, Scope, words_or_list
 from soakwatch.sources.platforms.parsed import ParsedBuilder
-from soakwatch.sources.platforms.template import OutputTemplate, Pattern, Scope, words_or_list
 
 _MAX_DEPTH = 48
 _BEGIN = re.compile(r"[{\[]")

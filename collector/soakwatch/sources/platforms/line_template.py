@@ -13,8 +13,8 @@ from typing import Literal
 
 from pydantic import model_validator
 
+from soakwatch.sources.platforms.output_template import OutputTemplate, Pattern, Scope, Text, Texts
 from soakwatch.sources.platforms.parsed import ParsedBuilder
-from soakwatch.sources.platforms.template import OutputTemplate, Pattern, Scope, Text, Texts
 
 Rest = Literal["unknown", "ignored", "some"]
 _COLUMNS = "columns of {}"

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from soakwatch.core.text import one_line
-from soakwatch.sources.platforms.units import Length, length, number, size
+from soakwatch.sources.platforms.cli_units import Length, length, number, size
 from soakwatch.sources.session_state import context_of, family_of, plain_length, role_of, state_of, why_unsampled
 from soakwatch_model.metric import clipped, fault_of
 from soakwatch_model.sample import Fault, object_text

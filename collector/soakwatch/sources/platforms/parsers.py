@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
+from soakwatch.sources.platforms.cli_units import length, number, size
 from soakwatch.sources.platforms.parsed import Parsed, ParsedBuilder
-from soakwatch.sources.platforms.units import length, number, size
 
 RULE = re.compile(r"^[\s=+|*_-]+$")
 

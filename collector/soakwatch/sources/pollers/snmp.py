@@ -26,21 +26,21 @@ from soakwatch.sources.abc import (
     SourceUnreadyError,
     timing,
 )
+from soakwatch.sources.profiles.device_survey import PollReading, Survey
 from soakwatch.sources.profiles.facts import read_facts
 from soakwatch.sources.profiles.loading import FALLBACK, Profiles, load_profiles
 from soakwatch.sources.profiles.matching import Match, match
-from soakwatch.sources.profiles.model import Profile
-from soakwatch.sources.profiles.reader import ProfileReader
-from soakwatch.sources.profiles.survey import PollReading, Survey
+from soakwatch.sources.profiles.profile_model import Profile
+from soakwatch.sources.profiles.profile_reader import ProfileReader
 from soakwatch.sources.profiles.value import Asker, Value, text
 from soakwatch.sources.receivers.names import InterfaceNames, share_names
-from soakwatch.sources.transport.snmp.access import check
 from soakwatch.sources.transport.snmp.agent_link import SessionOptions
 from soakwatch.sources.transport.snmp.config import Config, access_of
-from soakwatch.sources.transport.snmp.errors import FailureKind, SnmpPollError
-from soakwatch.sources.transport.snmp.fingerprint import snmp_fingerprint
-from soakwatch.sources.transport.snmp.restarts import Life, clock_oids, clock_readings, engine_event
-from soakwatch.sources.transport.snmp.session import Session, SessionAsker
+from soakwatch.sources.transport.snmp.snmp_access import check
+from soakwatch.sources.transport.snmp.snmp_errors import FailureKind, SnmpPollError
+from soakwatch.sources.transport.snmp.snmp_fingerprint import snmp_fingerprint
+from soakwatch.sources.transport.snmp.snmp_restarts import Life, clock_oids, clock_readings, engine_event
+from soakwatch.sources.transport.snmp.snmp_session import Session, SessionAsker
 from soakwatch_model.event import Event
 from soakwatch_model.metric import BY_NAME, COUNTER
 from soakwatch_model.metric_queries import shown_in

@@ -18,10 +18,10 @@ from soakwatch.core.suggest import hint
 from soakwatch.core.units import Seconds
 from soakwatch.sources.abc import Poller, SourceConfig, SourceContext, SourceError
 from soakwatch.sources.transport.ssh.abc import CliSource, CliWish
-from soakwatch.sources.transport.ssh.access import Access
-from soakwatch.sources.transport.ssh.connection import SshConnection
-from soakwatch.sources.transport.ssh.linux.poller import LinuxOptions, LinuxPoller
+from soakwatch.sources.transport.ssh.linux.linux_poller import LinuxOptions, LinuxPoller
 from soakwatch.sources.transport.ssh.shell import NoShellError, Shell
+from soakwatch.sources.transport.ssh.ssh_access import Access
+from soakwatch.sources.transport.ssh.ssh_connection import SshConnection
 from soakwatch_agent.context import watch
 from soakwatch_agent.host import probe_names
 
@@ -121,7 +121,7 @@ def _wish(config: Config, site: SourceContext) -> LinuxOptions:
 
 def _cli() -> CliSource:
     """Imported only where it is needed: its parsers are many."""
-    return cast("CliSource", importlib.import_module("soakwatch.sources.transport.network_cli.source"))
+    return cast("CliSource", importlib.import_module("soakwatch.sources.transport.network_cli.cli_source"))
 
 
 def _recognised(line: SshConnection, refusal: str) -> str | None:

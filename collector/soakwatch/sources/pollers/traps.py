@@ -15,7 +15,7 @@ from soakwatch.core.errors import PlanError
 from soakwatch.core.secrets import SecretRef, secret
 from soakwatch.sources.abc import Facts, SourceConfig, SourceContext
 from soakwatch.sources.profiles.loading import load_profiles
-from soakwatch.sources.profiles.model import TrapPattern
+from soakwatch.sources.profiles.profile_model import TrapPattern
 from soakwatch.sources.receivers.address import listen_at
 from soakwatch.sources.receivers.listener import UDP, Channels, Listener, Subscription, listeners
 from soakwatch.sources.receivers.names import name_of
@@ -25,7 +25,7 @@ from soakwatch.sources.receivers.sender_filter import SenderFilter
 from soakwatch.sources.receivers.storm import Storm
 from soakwatch.sources.receivers.trap_event import event_of
 from soakwatch.sources.receivers.user import Key, User
-from soakwatch.sources.transport.snmp.access import MIN_KEY_LENGTH, AuthProtocol, PrivProtocol
+from soakwatch.sources.transport.snmp.snmp_access import MIN_KEY_LENGTH, AuthProtocol, PrivProtocol
 from soakwatch_model.sample import Answer
 
 _ENGINE_ID = r"^(0x)?([0-9A-Fa-f]{2}){5,32}$"

@@ -4,13 +4,13 @@
 ``Asker``.
 """
 
+from soakwatch.sources.profiles.device_survey import PollReading, Survey, Traced
 from soakwatch.sources.profiles.discovery import discover
 from soakwatch.sources.profiles.facts import read_facts
 from soakwatch.sources.profiles.loading import FALLBACK, Profiles, load_profiles
 from soakwatch.sources.profiles.matching import Match, match
-from soakwatch.sources.profiles.model import Clocks, Profile, Ticker
-from soakwatch.sources.profiles.reader import ProfileReader, ReaderState, read
-from soakwatch.sources.profiles.survey import PollReading, Survey, Traced
+from soakwatch.sources.profiles.profile_model import Clocks, Profile, Ticker
+from soakwatch.sources.profiles.profile_reader import ProfileReader, ReaderState, read
 from soakwatch.sources.profiles.value import Asker, Value
 
 __all__ = [

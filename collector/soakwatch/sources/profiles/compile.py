@@ -10,10 +10,10 @@ from soakwatch.core.suggest import hint
 from soakwatch.core.yaml import Document, Path, Problem
 from soakwatch.sources.profiles.expression import SECONDS, Expression
 from soakwatch.sources.profiles.expression import parse as parse_expression
-from soakwatch.sources.profiles.model import Condition, Join, MetricGroup, MetricLine, TableColumn
-from soakwatch.sources.profiles.shape import ColumnShape, GroupShape, LineShape
-from soakwatch.sources.profiles.template import Template
-from soakwatch.sources.profiles.template import parse as parse_template
+from soakwatch.sources.profiles.label_template import Template
+from soakwatch.sources.profiles.label_template import parse as parse_template
+from soakwatch.sources.profiles.profile_keys import ColumnShape, GroupShape, LineShape
+from soakwatch.sources.profiles.profile_model import Condition, Join, MetricGroup, MetricLine, TableColumn
 from soakwatch_model.metric import BY_NAME, COUNTER, Metric
 
 NUMBER = "number"

@@ -7,12 +7,20 @@ from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import ParamSpec, TypeVar
 
-from soakwatch.sources.profiles.model import MetricGroup, Profile
-from soakwatch.sources.profiles.processes import key_columns
+from soakwatch.sources.profiles.device_survey import Survey, SurveyedTable, WantedSeries
+from soakwatch.sources.profiles.profile_model import MetricGroup, Profile
 from soakwatch.sources.profiles.rows import GroupRows, by_column, columns_of, scalars_of
-from soakwatch.sources.profiles.survey import Survey, SurveyedTable, WantedSeries
+from soakwatch.sources.profiles.series_of_rows import (
+    INTERFACE,
+    Draft,
+    Key,
+    draft,
+    share_out,
+    watch_interfaces,
+    with_returning,
+)
+from soakwatch.sources.profiles.snmp_processes import key_columns
 from soakwatch.sources.profiles.survey_merge import held_of, kept_of, past_of, sift
-from soakwatch.sources.profiles.tables import INTERFACE, Draft, Key, draft, share_out, watch_interfaces, with_returning
 from soakwatch.sources.profiles.value import Asker, Value
 from soakwatch_model.sample import Fault
 

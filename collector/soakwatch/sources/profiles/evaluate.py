@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 
+from soakwatch.sources.profiles.device_survey import WantedSeries
 from soakwatch.sources.profiles.expression import SECONDS, MissingError, UndefinedError
-from soakwatch.sources.profiles.model import MetricLine, TableColumn
-from soakwatch.sources.profiles.survey import WantedSeries
+from soakwatch.sources.profiles.profile_model import MetricLine, TableColumn
 from soakwatch.sources.profiles.value import Number, Value, number, text
 from soakwatch_model.metric import clipped, fault_of
 

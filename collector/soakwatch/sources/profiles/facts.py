@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from soakwatch.sources.profiles.model import Fact, Profile
+from soakwatch.sources.profiles.profile_model import Fact, Profile
 from soakwatch.sources.profiles.rows import by_column, index_key
 from soakwatch.sources.profiles.value import Asker, Value, text
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from soakwatch.core.errors import PlanError
 from soakwatch.core.suggest import hint
 from soakwatch.core.yaml import Document, Problem, plan_error
-from soakwatch.sources.profiles.model import (
+from soakwatch.sources.profiles.profile_keys import ClocksShape, FactShape, ProfileShape, TickerShape
+from soakwatch.sources.profiles.profile_model import (
     Clause,
     Clocks,
     Fact,
@@ -21,7 +22,6 @@ from soakwatch.sources.profiles.model import (
     Ticker,
     TrapPattern,
 )
-from soakwatch.sources.profiles.shape import ClocksShape, FactShape, ProfileShape, TickerShape
 
 MAX_ANCESTORS = 20
 _TICK_S = {"cs": 0.01, "ms": 0.001, "s": 1.0}

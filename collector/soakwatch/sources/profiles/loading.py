@@ -22,8 +22,8 @@ from soakwatch.core.validation import problems as problems_of
 from soakwatch.core.yaml import Document, parse, plan_error, read_text
 from soakwatch.sources.profiles.compile import Checker
 from soakwatch.sources.profiles.inherit import File, UnknownProfileError, assemble
-from soakwatch.sources.profiles.model import Clause, Profile, ProfileHead
-from soakwatch.sources.profiles.shape import HeadShape, ProfileShape
+from soakwatch.sources.profiles.profile_keys import HeadShape, ProfileShape
+from soakwatch.sources.profiles.profile_model import Clause, Profile, ProfileHead
 
 Shaped = TypeVar("Shaped", bound=BaseModel)
 _HEAD = re.compile(r"(title|extends|select|rank)\s*:")

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, replace
 
 from soakwatch.sources.profiles.loading import FALLBACK
-from soakwatch.sources.profiles.model import Clause, ProfileHead
+from soakwatch.sources.profiles.profile_model import Clause, ProfileHead
 from soakwatch.sources.profiles.show import clause_line
 
 Present = Callable[[str], Awaitable[str | None]]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from soakwatch.sources.profiles.device_survey import NameSource
 from soakwatch.sources.profiles.evaluate import valid
-from soakwatch.sources.profiles.model import Condition, Join, MetricGroup, MetricLine, TableColumn
-from soakwatch.sources.profiles.survey import NameSource
-from soakwatch.sources.profiles.template import Template, index_part
+from soakwatch.sources.profiles.label_template import Template, index_part
+from soakwatch.sources.profiles.profile_model import Condition, Join, MetricGroup, MetricLine, TableColumn
 from soakwatch.sources.profiles.value import Value, number, text
 from soakwatch_model.sample import object_text
 

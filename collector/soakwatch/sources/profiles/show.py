@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from soakwatch.core.units import show_seconds
-from soakwatch.sources.profiles.model import Clause, MetricGroup, MetricLine, TableColumn
+from soakwatch.sources.profiles.profile_model import Clause, MetricGroup, MetricLine, TableColumn
 from soakwatch_model.metric import BY_NAME
 
 

@@ -11,9 +11,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from soakwatch.sources.profiles.model import MetricGroup, MetricLine, Profile
-from soakwatch.sources.profiles.survey import FoldedSeries, HeldSeries, NameSource, Survey, SurveyedTable, WantedSeries
-from soakwatch.sources.profiles.tables import Draft, Key
+from soakwatch.sources.profiles.device_survey import (
+    FoldedSeries,
+    HeldSeries,
+    NameSource,
+    Survey,
+    SurveyedTable,
+    WantedSeries,
+)
+from soakwatch.sources.profiles.profile_model import MetricGroup, MetricLine, Profile
+from soakwatch.sources.profiles.series_of_rows import Draft, Key
 from soakwatch_model.metric import BY_NAME, COUNTER
 
 LASTING_NS = 30 * 10**9

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from soakwatch.sources.profiles.model import LogPattern
+from soakwatch.sources.profiles.profile_model import LogPattern
 from soakwatch.sources.receivers.syslog_line import SEVERITIES, LogLine
 from soakwatch.sources.receivers.text import LINE, WORD, shown
 from soakwatch_model.event import Event

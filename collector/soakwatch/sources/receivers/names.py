@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 
-from soakwatch.sources.profiles.survey import Survey
-from soakwatch.sources.profiles.tables import INTERFACE
+from soakwatch.sources.profiles.device_survey import Survey
+from soakwatch.sources.profiles.series_of_rows import INTERFACE
 from soakwatch.sources.receivers.listener import Name, listeners
 
 _TABLES = ("1.3.6.1.2.1.2.2.1.", "1.3.6.1.2.1.31.1.1.1.")  # ifTable and ifXTable, indexed by ifIndex

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 
-from soakwatch.sources.profiles.model import TrapPattern
+from soakwatch.sources.profiles.profile_model import TrapPattern
 from soakwatch.sources.receivers.notification import STANDARD, Notification, Value
 from soakwatch.sources.receivers.text import WORD, octets, shown
 from soakwatch_model.event import Event

@@ -14,8 +14,8 @@ from tests.commands import command_in
 
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.sources.pollers.agent.install import examine
-from soakwatch.sources.transport.ssh.access import Access
-from soakwatch.sources.transport.ssh.connection import SshConnection
+from soakwatch.sources.transport.ssh.ssh_access import Access
+from soakwatch.sources.transport.ssh.ssh_connection import SshConnection
 from soakwatch_testing.agents import config, follow
 from soakwatch_testing.sshd import Sshd, run_sshd
 

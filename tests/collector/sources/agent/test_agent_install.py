@@ -16,7 +16,7 @@ import pytest
 from tests.commands import command_in
 
 from soakwatch.sources.abc import SourceError
-from soakwatch.sources.pollers.agent import bundle as bundle_module
+from soakwatch.sources.pollers.agent import agent_bundle as bundle_module
 from soakwatch_testing.agents import config, follow
 from soakwatch_testing.sshd import Sshd, fingerprint_of
 from soakwatch_testing.tcp_relay import TcpRelay

@@ -11,9 +11,16 @@ from pathlib import Path
 import pytest
 
 from soakwatch.core.errors import SoakwatchError
-from soakwatch.sources.pollers.agent.bundle import bundle, fits, installed_psutil, psutil_of_wheel, write_bundle
-from soakwatch.sources.pollers.agent.clocks import Exchange, MeasuredClock, PollGrid, best_offset, in_our_time, smoothed
-from soakwatch.sources.pollers.agent.progress import ACK_AFTER_S, FetchProgress
+from soakwatch.sources.pollers.agent.agent_bundle import bundle, fits, installed_psutil, psutil_of_wheel, write_bundle
+from soakwatch.sources.pollers.agent.agent_clocks import (
+    Exchange,
+    MeasuredClock,
+    PollGrid,
+    best_offset,
+    in_our_time,
+    smoothed,
+)
+from soakwatch.sources.pollers.agent.fetch_progress import ACK_AFTER_S, FetchProgress
 from soakwatch_agent.framing import FrameError, frame_of, poll_line
 from soakwatch_agent.version import VERSION
 from soakwatch_agent.wire import decode

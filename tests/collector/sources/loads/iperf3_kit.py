@@ -17,7 +17,7 @@ from tests.commands import command_in
 
 from soakwatch.record import RecordView, SeriesKey
 from soakwatch.sources.abc import Poller, SourceContext, SourceError
-from soakwatch.sources.registry import poller_module
+from soakwatch.sources.source_modules import poller_module
 from soakwatch_model.metric import BY_NAME
 from soakwatch_model.sample import Answer
 

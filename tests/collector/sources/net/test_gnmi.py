@@ -14,7 +14,7 @@ from pygnmi.spec.v080 import gnmi_pb2
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import LoginRefusedError, SourceContext, SourceError
 from soakwatch.sources.profiles.loading import load_profiles
-from soakwatch.sources.profiles.model import GnmiPath
+from soakwatch.sources.profiles.profile_model import GnmiPath
 from soakwatch_gnmi import Config, GnmiPoller, start
 from soakwatch_gnmi.latest import Latest, path_queries
 from soakwatch_gnmi.paths import Plain, matches, parse_path

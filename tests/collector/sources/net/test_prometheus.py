@@ -17,9 +17,9 @@ from prometheus_client.openmetrics.exposition import generate_latest as generate
 
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import SourceError
-from soakwatch.sources.pollers.prometheus.mapping import Mapper
-from soakwatch.sources.pollers.prometheus.reading import read_page
-from soakwatch.sources.pollers.prometheus.shape import MapEntry, installed_maps
+from soakwatch.sources.pollers.prometheus.exposition_page import read_page
+from soakwatch.sources.pollers.prometheus.map_file import MapEntry, installed_maps
+from soakwatch.sources.pollers.prometheus.sample_mapping import Mapper
 from soakwatch_model.sample import Answer, object_text
 
 Polls = Callable[..., list[Answer]]

@@ -87,7 +87,7 @@ import asyncio, subprocess, sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 from soakwatch.sources.abc import SourceContext, SourceError
-from soakwatch.sources.registry import poller_module
+from soakwatch.sources.source_modules import poller_module
 module = poller_module("icmp")
 CONFIG = module.config(host="198.18.0.2", count=2, spacing="10ms", wait="200ms")
 site = SourceContext("dut", "dut", (), None, Path(), lambda: 0, 1.0)

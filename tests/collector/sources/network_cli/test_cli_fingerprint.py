@@ -12,8 +12,8 @@ from tests.collector.sources.network_cli.conftest import Clock, output, with_pol
 from tests.commands import MAX_WAIT_S
 
 from soakwatch.sources.abc import Fingerprints, Poller
-from soakwatch.sources.platforms import inventory
-from soakwatch.sources.platforms import registry as platforms
+from soakwatch.sources.platforms import cli_inventory
+from soakwatch.sources.platforms import known_platforms as platforms
 from soakwatch.sources.transport.network_cli.guard import refusal
 from soakwatch_model.tree import Tree
 from soakwatch_testing.cli_device import CliDevice
@@ -126,7 +126,7 @@ def ios(**answers: str) -> CliDevice:
 
 
 def test_ios_tells_chassis_parts_optics_and_what_it_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("soakwatch.sources.transport.network_cli.poller._ROOM_S", 0.0)  # no other poll is to come
+    monkeypatch.setattr("soakwatch.sources.transport.network_cli.cli_poller._ROOM_S", 0.0)  # no other poll is to come
     tree = told(ios(), tmp_path, "cisco_ios")
     device = tree["device"]
     assert isinstance(device, dict)
@@ -165,7 +165,7 @@ def test_a_question_that_has_not_ended_when_a_poll_is_due_gives_way(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`show inventory` of a large chassis: the poll logs in anew, and does not wait for the end of a question."""
-    monkeypatch.setattr("soakwatch.sources.transport.network_cli.poller._ABOUT_S", 10 * MAX_WAIT_S)
+    monkeypatch.setattr("soakwatch.sources.transport.network_cli.cli_poller._ABOUT_S", 10 * MAX_WAIT_S)
     device = ios()
     device.silent.add("show inventory")
 
@@ -188,8 +188,8 @@ def test_a_question_that_has_not_ended_when_a_poll_is_due_gives_way(
 def test_a_command_that_hangs_ends_the_questions_and_not_the_polls(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("soakwatch.sources.transport.network_cli.poller._ABOUT_S", 0.5)
-    monkeypatch.setattr("soakwatch.sources.transport.network_cli.poller._ROOM_S", 0.0)
+    monkeypatch.setattr("soakwatch.sources.transport.network_cli.cli_poller._ABOUT_S", 0.5)
+    monkeypatch.setattr("soakwatch.sources.transport.network_cli.cli_poller._ROOM_S", 0.0)
     device = ios()
     device.silent.add("show inventory")
     tree: list[Mapping[str, Tree]] = []
@@ -209,7 +209,7 @@ def test_a_command_that_hangs_ends_the_questions_and_not_the_polls(
 
 
 def test_junos_hardware_names_parts_by_their_place() -> None:
-    tree = inventory.junos_hardware(JUNOS_HARDWARE)
+    tree = cli_inventory.junos_hardware(JUNOS_HARDWARE)
     assert tree["device"] == {"serial": "TA3710000001"}
     assert named(tree["modules_hw"])["FPC 0"]["hardware"] == "REV 09"
     assert named(tree["modules_hw"])["FPC 0 PIC 0"] == {"name": "FPC 0 PIC 0", "description": "48x10G-6x40G"}
@@ -217,11 +217,11 @@ def test_junos_hardware_names_parts_by_their_place() -> None:
         "name": "FPC 0 PIC 0 Xcvr 1", "description": "SFP+-10G-SR", "hardware": "REV 01", "model": "740-031980",
         "serial": "B11D00002",
     }  # fmt: skip
-    assert inventory.license_table(JUNOS_LICENSE) == {"licences": [{"name": "bgp", "state": "1 1 0 permanent"}]}
+    assert cli_inventory.license_table(JUNOS_LICENSE) == {"licences": [{"name": "bgp", "state": "1 1 0 permanent"}]}
 
 
 def test_eos_inventory_leaves_empty_cages_out() -> None:
-    tree = inventory.eos_inventory(json.dumps(EOS_INVENTORY))
+    tree = cli_inventory.eos_inventory(json.dumps(EOS_INVENTORY))
     assert tree["device"] == {"serial": "J1"}
     assert set(named(tree["modules_hw"])) == {"Chassis", "Power supply 1", "Fan tray 1"}
     assert named(tree["transceivers"]) == {
@@ -232,24 +232,26 @@ def test_eos_inventory_leaves_empty_cages_out() -> None:
 
 
 def test_the_others() -> None:
-    assert inventory.transceivers(VRP_TRANSCEIVER) == {
+    assert cli_inventory.transceivers(VRP_TRANSCEIVER) == {
         "transceivers": [
             {"name": "GigabitEthernet0/0/1", "description": "1000_BASE_LX_SFP", "vendor": "HUAWEI",
              "model": "SFP-GE-LX", "serial": "T0001"}
         ]
     }  # fmt: skip
-    assert inventory.vrp_esn("ESN of slot 0: 2102351931P0C3000001\n") == {"device": {"serial": "2102351931P0C3000001"}}
-    assert inventory.comware_manuinfo(COMWARE) == {
+    assert cli_inventory.vrp_esn("ESN of slot 0: 2102351931P0C3000001\n") == {
+        "device": {"serial": "2102351931P0C3000001"}
+    }
+    assert cli_inventory.comware_manuinfo(COMWARE) == {
         "modules_hw": [{"name": "Slot 1 CPU 0", "model": "A5500-24G-EI", "serial": "CN50000001", "vendor": "HP"}],
         "device": {"serial": "CN50000001"},
     }
-    forti = inventory.fortios_status(FORTI)
+    forti = cli_inventory.fortios_status(FORTI)
     assert forti["licences"] == [{"name": "device", "state": "Valid"}]
     device = forti["device"]
     assert isinstance(device, dict)
     assert (device["firmware"], device["ha_mode"]) == ("05000016", "standalone")
     assert device["contents"] == {"virus-db": "91.00001(2024-01-01 01:00)"}
-    panos = inventory.panos_info(output("paloalto_panos", "show_system_info"))["device"]
+    panos = cli_inventory.panos_info(output("paloalto_panos", "show_system_info"))["device"]
     assert isinstance(panos, dict)
     assert (panos["serial"], panos["software"], panos["app_version"]) == ("012345678901", "10.1.6", "8550-7333")
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from tests.collector.sources.network_cli.conftest import OUTPUTS, output
 
-from soakwatch.sources.platforms import registry as platforms
+from soakwatch.sources.platforms import known_platforms as platforms
 from soakwatch.sources.platforms.parsed import KEPT_UNKNOWN, MAX_LINE_LENGTH, Parsed
 from soakwatch.sources.transport.network_cli.screen import last_line, shown
 from soakwatch_model.metric import fault_of

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.collector.sources.network_cli.conftest import OUTPUTS, expected, output
 
-from soakwatch.sources.platforms import registry as platforms
+from soakwatch.sources.platforms import known_platforms as platforms
 from soakwatch.sources.platforms.parsed import Parsed
 from soakwatch.sources.transport.network_cli.guard import refusal
 from soakwatch_model.metric import BY_NAME

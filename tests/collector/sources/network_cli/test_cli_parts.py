@@ -6,11 +6,11 @@ import pytest
 from tests.collector.sources.network_cli.conftest import expected
 
 from soakwatch.sources.abc import WatchedProcess
-from soakwatch.sources.platforms import registry as platforms
+from soakwatch.sources.platforms import known_platforms as platforms
+from soakwatch.sources.platforms.cli_units import Length
 from soakwatch.sources.platforms.parsed import Process
-from soakwatch.sources.platforms.units import Length
-from soakwatch.sources.transport.network_cli.processes import WatchedProcesses
-from soakwatch.sources.transport.network_cli.restarts import SECOND, UptimeReading, life
+from soakwatch.sources.transport.network_cli.cli_processes import WatchedProcesses
+from soakwatch.sources.transport.network_cli.cli_restarts import SECOND, UptimeReading, life
 
 
 @pytest.mark.parametrize(

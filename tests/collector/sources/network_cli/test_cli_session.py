@@ -22,7 +22,7 @@ from soakwatch.sources.abc import (
     SourceError,
     WatchedProcess,
 )
-from soakwatch.sources.platforms import registry as platforms
+from soakwatch.sources.platforms import known_platforms as platforms
 from soakwatch.sources.transport.network_cli.guard import refusal
 from soakwatch_model.sample import Answer
 from soakwatch_testing.cli_device import ERASURES, CliDevice

@@ -10,7 +10,7 @@ from typing import Self
 
 from soakwatch.sources.profiles import PollReading, Profile, Profiles, Value
 from soakwatch.sources.profiles.loading import shipped
-from soakwatch.sources.profiles.reader import ProfileReader
+from soakwatch.sources.profiles.profile_reader import ProfileReader
 from soakwatch.sources.profiles.recording import recording
 
 SECOND = 1_000_000_000

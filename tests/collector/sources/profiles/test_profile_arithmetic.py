@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from soakwatch.sources.profiles.evaluate import increment, scale
 from soakwatch.sources.profiles.expression import FUNCTIONS, MissingError, UndefinedError
 from soakwatch.sources.profiles.expression import parse as parse_expression
-from soakwatch.sources.profiles.template import parse as parse_template
+from soakwatch.sources.profiles.label_template import parse as parse_template
 from soakwatch.sources.profiles.value import Value, number, text
 
 NAMES = {"a": 7, "b": 0, "c": None, "big": 2**64 - 1, "small": -3.5}

@@ -9,7 +9,7 @@ from tests.collector.sources.profiles.kit import IF, IFX, Device, interfaces, po
 
 from soakwatch.sources.profiles import Value, load_profiles
 from soakwatch.sources.profiles.discovery import DOUBTED
-from soakwatch.sources.profiles.reader import ProfileReader
+from soakwatch.sources.profiles.profile_reader import ProfileReader
 
 LATER_S = 700.0  # another survey is due
 

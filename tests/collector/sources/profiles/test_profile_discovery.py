@@ -10,7 +10,7 @@ import pytest
 from tests.collector.sources.profiles.kit import IF, IFX, Device, group, interfaces, poll, profile, table
 
 from soakwatch.sources.profiles import Value, load_profiles
-from soakwatch.sources.profiles.reader import ProfileReader
+from soakwatch.sources.profiles.profile_reader import ProfileReader
 
 COL = "1.3.6.1.4.1.99.1"
 UP, IO = "system.network.up", "system.network.io"

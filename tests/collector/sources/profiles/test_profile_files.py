@@ -11,7 +11,7 @@ from tests.collector.sources.profiles.kit import group, problems, profile
 
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.profiles import load_profiles
-from soakwatch.sources.profiles.shape import profile_schema
+from soakwatch.sources.profiles.profile_keys import profile_schema
 from soakwatch_model.metric import BY_NAME
 
 COLUMN = "      columns: {a: 1.3.6.1.4.1.99.1.1}\n"

@@ -12,7 +12,7 @@ from tests.collector.sources.profiles.kit import Device, group, poll, profile, t
 from soakwatch.sources.abc import SourceContext
 from soakwatch.sources.pollers.snmp import start
 from soakwatch.sources.profiles import Value, load_profiles
-from soakwatch.sources.profiles.reader import ProfileReader
+from soakwatch.sources.profiles.profile_reader import ProfileReader
 from soakwatch.sources.transport.snmp.config import Config
 from soakwatch_model.sample import Answer
 from soakwatch_testing.snmp_cells import Cell, name_of

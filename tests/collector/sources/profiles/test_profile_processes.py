@@ -10,7 +10,7 @@ from tests.collector.sources.profiles.kit import PERF, SW, Device, poll, process
 
 from soakwatch.sources.abc import SourceError, WatchedProcess
 from soakwatch.sources.profiles import Value, load_profiles
-from soakwatch.sources.profiles.reader import ProfileReader
+from soakwatch.sources.profiles.profile_reader import ProfileReader
 
 UP, COUNT, PID = "process.up", "process.count", "process.pid"
 

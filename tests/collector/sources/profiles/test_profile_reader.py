@@ -10,7 +10,7 @@ from tests.collector.sources.profiles.kit import IF, IFX, Device, group, interfa
 
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.profiles import Value, load_profiles
-from soakwatch.sources.profiles.reader import ProfileReader
+from soakwatch.sources.profiles.profile_reader import ProfileReader
 from soakwatch_model.metric import fault_of
 
 COL = "1.3.6.1.4.1.99.1"

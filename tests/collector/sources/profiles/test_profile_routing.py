@@ -7,7 +7,7 @@ import pytest
 from tests.collector.sources.profiles.kit import IFX, Device, poll, table
 
 from soakwatch.sources.profiles import Value, load_profiles
-from soakwatch.sources.profiles.reader import ProfileReader
+from soakwatch.sources.profiles.profile_reader import ProfileReader
 from soakwatch_model.case import Case, Ledger
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome

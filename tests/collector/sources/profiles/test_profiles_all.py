@@ -14,7 +14,7 @@ import pytest
 
 from soakwatch.sources.profiles import load_profiles, match
 from soakwatch.sources.profiles.compile import GIVEN
-from soakwatch.sources.profiles.model import Clause, Profile, ProfileHead
+from soakwatch.sources.profiles.profile_model import Clause, Profile, ProfileHead
 from soakwatch_model.metric import BY_NAME
 
 PROFILES = load_profiles()

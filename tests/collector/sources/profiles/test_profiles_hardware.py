@@ -9,7 +9,7 @@ from tests.collector.sources.profiles.kit import Device, poll, profile, table
 
 from soakwatch.sources.profiles import load_profiles
 from soakwatch.sources.profiles.expression import dbm
-from soakwatch.sources.profiles.reader import ProfileReader
+from soakwatch.sources.profiles.profile_reader import ProfileReader
 from soakwatch.sources.profiles.value import Value
 
 E, ENT, SENSOR = "1.3.6.1.4.1.", "1.3.6.1.2.1.47.1.1.1.1", "1.3.6.1.2.1.99.1.1.1"

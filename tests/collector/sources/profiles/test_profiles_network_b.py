@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from soakwatch.sources.profiles import ProfileReader, Value, load_profiles, match
-from soakwatch.sources.profiles.model import LogPattern, Profile
+from soakwatch.sources.profiles.profile_model import LogPattern, Profile
 from soakwatch.sources.profiles.recording import recording
 
 ENTERPRISES = "1.3.6.1.4.1."

@@ -6,7 +6,7 @@ import pytest
 from tests.collector.sources.profiles.kit import IF, IFX, Device, interfaces, poll, table
 
 from soakwatch.sources.profiles import Value, load_profiles
-from soakwatch.sources.profiles.reader import ProfileReader
+from soakwatch.sources.profiles.profile_reader import ProfileReader
 
 E = "1.3.6.1.4.1"
 HR = "1.3.6.1.2.1.25.2.3.1"

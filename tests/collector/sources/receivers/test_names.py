@@ -13,7 +13,7 @@ from tests.collector.sources.receivers.shared import link_down, sent_from
 
 from soakwatch.sources.pollers.traps import Config, start
 from soakwatch.sources.profiles import load_profiles
-from soakwatch.sources.profiles.reader import ProfileReader
+from soakwatch.sources.profiles.profile_reader import ProfileReader
 from soakwatch.sources.receivers.names import InterfaceNames, share_names
 from soakwatch.sources.receivers.notification import Value
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from soakwatch.sources.profiles.tables import INTERFACE
+from soakwatch.sources.profiles.series_of_rows import INTERFACE
 from soakwatch.sources.receivers.notification import Notification, Value
 from soakwatch.sources.receivers.trap_event import event_of
 from soakwatch_model.sample import object_text

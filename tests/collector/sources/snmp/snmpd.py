@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from soakwatch.sources.transport.snmp.access import Access
+from soakwatch.sources.transport.snmp.snmp_access import Access
 from soakwatch_testing.ports import free_port
 
 AUTH, PRIV = "auth pass phrase", "priv pass phrase"

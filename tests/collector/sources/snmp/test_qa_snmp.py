@@ -19,11 +19,11 @@ from soakwatch.plan import plan_from_text, quick_plan
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.pollers.snmp import start
 from soakwatch.sources.profiles.loading import load_profiles
-from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.agent_link import SessionOptions
 from soakwatch.sources.transport.snmp.config import Config
-from soakwatch.sources.transport.snmp.errors import FailureKind, SnmpPollError
-from soakwatch.sources.transport.snmp.session import Session, SessionAsker
+from soakwatch.sources.transport.snmp.snmp_access import Access
+from soakwatch.sources.transport.snmp.snmp_errors import FailureKind, SnmpPollError
+from soakwatch.sources.transport.snmp.snmp_session import Session, SessionAsker
 from soakwatch_testing.snmp_cells import Cell, name_of
 from soakwatch_testing.snmp_faults import Faults
 from soakwatch_testing.snmp_mib import interfaces, system

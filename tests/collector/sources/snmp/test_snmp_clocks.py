@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from soakwatch.sources.transport.snmp.clocks import ClockReading, ClockReadings, compare
-from soakwatch.sources.transport.snmp.restarts import Life
+from soakwatch.sources.transport.snmp.restart_clocks import ClockReading, ClockReadings, compare
+from soakwatch.sources.transport.snmp.snmp_restarts import Life
 
 S = 10**9
 WRAP = 2**32

@@ -12,11 +12,11 @@ import pytest
 
 from soakwatch.sources.abc import SourceContext, SourceError
 from soakwatch.sources.pollers.snmp import SnmpPoller, start
-from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.agent_link import SessionOptions
 from soakwatch.sources.transport.snmp.config import Config
-from soakwatch.sources.transport.snmp.errors import SnmpPollError
-from soakwatch.sources.transport.snmp.session import Session
+from soakwatch.sources.transport.snmp.snmp_access import Access
+from soakwatch.sources.transport.snmp.snmp_errors import SnmpPollError
+from soakwatch.sources.transport.snmp.snmp_session import Session
 from soakwatch_model.event import Event
 from soakwatch_model.sample import Answer
 from soakwatch_testing.snmp_cells import Cell, Name

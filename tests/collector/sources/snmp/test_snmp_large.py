@@ -13,11 +13,11 @@ import pytest
 from tests.collector.sources.snmp.doubles import agent, answer, relay, v2c
 
 from soakwatch.sources.transport.snmp import ber
-from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.agent_link import SessionOptions
-from soakwatch.sources.transport.snmp.errors import FailureKind, SnmpPollError
-from soakwatch.sources.transport.snmp.limits import RETRY_S, Amount
-from soakwatch.sources.transport.snmp.session import Session
+from soakwatch.sources.transport.snmp.request_limits import RETRY_S, Amount
+from soakwatch.sources.transport.snmp.snmp_access import Access
+from soakwatch.sources.transport.snmp.snmp_errors import FailureKind, SnmpPollError
+from soakwatch.sources.transport.snmp.snmp_session import Session
 from soakwatch_testing.snmp_cells import Cell, Name, dotted, integer, name_of, text
 from soakwatch_testing.snmp_faults import Faults
 from soakwatch_testing.snmp_mib import interfaces, system

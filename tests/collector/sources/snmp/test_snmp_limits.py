@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from soakwatch.sources.pollers.snmp import Look, Surveys
-from soakwatch.sources.transport.snmp.errors import FailureKind, SnmpPollError, refused
-from soakwatch.sources.transport.snmp.limits import Limits, limits_at_first
+from soakwatch.sources.transport.snmp.request_limits import Limits, limits_at_first
+from soakwatch.sources.transport.snmp.snmp_errors import FailureKind, SnmpPollError, refused
 
 OIDS = tuple(f"1.3.6.{number}" for number in range(1, 17))
 LOST = SnmpPollError(FailureKind.NO_ANSWER, "x")

@@ -25,9 +25,9 @@ from soakwatch.record.follow import PollColumns
 from soakwatch.sources.abc import RequestsLostError, SourceError
 from soakwatch.sources.pollers.snmp import start
 from soakwatch.sources.transport.snmp import ber
-from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.agent_link import SessionOptions
-from soakwatch.sources.transport.snmp.session import Session
+from soakwatch.sources.transport.snmp.snmp_access import Access
+from soakwatch.sources.transport.snmp.snmp_session import Session
 from soakwatch_model.case import Case, Ledger
 from soakwatch_model.sample import NOTHING, Answer, Poll, PollOutcome, Sample
 from soakwatch_model.window import Window

@@ -16,7 +16,7 @@ from tests.collector.sources.snmp.snmpd import Snmpd
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import Identifies, SourceContext, SourceError
 from soakwatch.sources.pollers.snmp import SnmpPoller, start
-from soakwatch.sources.registry import poller_module
+from soakwatch.sources.source_modules import poller_module
 from soakwatch.sources.transport.snmp.config import Config
 from soakwatch_model.event import Event
 from soakwatch_model.metric import fault_of

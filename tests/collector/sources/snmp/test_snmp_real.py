@@ -14,11 +14,11 @@ import pytest
 from tests.collector.sources.snmp.doubles import relay
 from tests.collector.sources.snmp.snmpd import USERS, Snmpd
 
-from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.agent_link import SessionOptions
-from soakwatch.sources.transport.snmp.errors import FailureKind, SnmpPollError
 from soakwatch.sources.transport.snmp.pysnmp_connection import PysnmpConnection
-from soakwatch.sources.transport.snmp.session import Session
+from soakwatch.sources.transport.snmp.snmp_access import Access
+from soakwatch.sources.transport.snmp.snmp_errors import FailureKind, SnmpPollError
+from soakwatch.sources.transport.snmp.snmp_session import Session
 
 SYSTEM = [f"1.3.6.1.2.1.1.{number}.0" for number in (1, 2, 4, 5, 6)]
 TIMEOUTS = "1.3.6.1.6.3.15.1.1.2.0"  # usmStatsNotInTimeWindows

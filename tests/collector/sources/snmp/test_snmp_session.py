@@ -14,10 +14,10 @@ import pytest
 from tests.collector.sources.snmp.doubles import Agent, Bind, Respond, agent, answer, v2c
 
 from soakwatch.sources.transport.snmp import ber
-from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.agent_link import SessionOptions
-from soakwatch.sources.transport.snmp.errors import FailureKind, SnmpPollError
-from soakwatch.sources.transport.snmp.session import Session
+from soakwatch.sources.transport.snmp.snmp_access import Access
+from soakwatch.sources.transport.snmp.snmp_errors import FailureKind, SnmpPollError
+from soakwatch.sources.transport.snmp.snmp_session import Session
 from soakwatch_testing.ports import free_port
 
 NULL, MISSING = ber.tlv(ber.NULL, b""), ber.tlv(0x81, b"")

@@ -8,8 +8,8 @@ import pytest
 from pydantic import ValidationError
 
 from soakwatch.sources.pollers.traps import TrapUser
-from soakwatch.sources.transport.snmp.access import AuthName, PrivName
 from soakwatch.sources.transport.snmp.config import Config
+from soakwatch.sources.transport.snmp.snmp_access import AuthName, PrivName
 
 AUTH = {
     "MD5": "md5 MD5 hmac-md5 HMAC-MD5-96 usmHMACMD5AuthProtocol",

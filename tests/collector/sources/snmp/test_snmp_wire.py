@@ -17,10 +17,10 @@ from tests.collector.sources.snmp.message import (
 
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.transport.snmp import ber
-from soakwatch.sources.transport.snmp.access import Access, check
 from soakwatch.sources.transport.snmp.datagram import PLAIN, Summary, inspect
-from soakwatch.sources.transport.snmp.errors import FailureKind, SnmpPollError, refused
-from soakwatch.sources.transport.snmp.limits import batches, halves, without
+from soakwatch.sources.transport.snmp.request_limits import batches, halves, without
+from soakwatch.sources.transport.snmp.snmp_access import Access, check
+from soakwatch.sources.transport.snmp.snmp_errors import FailureKind, SnmpPollError, refused
 
 ASKED = community_message(1, "public", request(("1.3.6.1.2.1.1.3.0",), 77))
 

@@ -10,8 +10,8 @@ import pytest
 from tests.needs import needs
 
 from soakwatch.core.errors import PlanError
-from soakwatch.sources.transport.ssh.access import Access, with_client_config
-from soakwatch.sources.transport.ssh.connection import open_line
+from soakwatch.sources.transport.ssh.ssh_access import Access, with_client_config
+from soakwatch.sources.transport.ssh.ssh_connection import open_line
 from soakwatch_testing.sshd import Sshd
 
 

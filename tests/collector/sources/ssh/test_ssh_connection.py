@@ -18,9 +18,9 @@ from pydantic import ValidationError
 
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import LoginRefusedError, SourceError
-from soakwatch.sources.transport.ssh.access import Access
-from soakwatch.sources.transport.ssh.connection import SshConnection, open_line
-from soakwatch.sources.transport.ssh.errors import printable
+from soakwatch.sources.transport.ssh.ssh_access import Access
+from soakwatch.sources.transport.ssh.ssh_connection import SshConnection, open_line
+from soakwatch.sources.transport.ssh.ssh_errors import printable
 from soakwatch_testing.ports import free_port
 from soakwatch_testing.sshd import Sshd, fingerprint_of, make_key
 from soakwatch_testing.tcp_relay import TcpRelay

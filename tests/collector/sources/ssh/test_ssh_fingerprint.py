@@ -18,7 +18,7 @@ from soakwatch.sources.pollers.agent import AgentPoller
 from soakwatch.sources.pollers.agent import start as start_agent
 from soakwatch.sources.pollers.local import Config as LocalConfig
 from soakwatch.sources.pollers.local import start as start_local
-from soakwatch.sources.transport.ssh.linux import fingerprint as module
+from soakwatch.sources.transport.ssh.linux import linux_fingerprint as module
 from soakwatch_model.tree import Tree, flatten
 from soakwatch_testing.agents import LocalAgent
 from soakwatch_testing.agents import config as agent_config

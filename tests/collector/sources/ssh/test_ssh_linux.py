@@ -15,7 +15,7 @@ from tests.collector.sources.ssh.device import linux, polls, sleeper, values
 
 from soakwatch.sources.abc import Identifies, WatchedProcess
 from soakwatch.sources.pollers.ssh import Config
-from soakwatch.sources.registry import poller_module
+from soakwatch.sources.source_modules import poller_module
 from soakwatch_agent.context import SECOND, HostContext, watch
 from soakwatch_agent.host import Host
 from soakwatch_testing.sshd import Sshd, fingerprint_of

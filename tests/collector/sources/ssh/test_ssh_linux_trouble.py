@@ -203,7 +203,7 @@ def test_a_device_without_a_shell_goes_to_its_cli_driver(
     make_sshd: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cli = Cli()
-    monkeypatch.setitem(sys.modules, "soakwatch.sources.transport.network_cli.source", cast("ModuleType", cli))
+    monkeypatch.setitem(sys.modules, "soakwatch.sources.transport.network_cli.cli_source", cast("ModuleType", cli))
     router = make_sshd(ForceCommand="echo \\% Invalid input detected")
     assert polls(router, tmp_path, 1, commands=["show_version"], enable="env:ENABLE") == [NOTHING]
     assert cli.wish == CliWish("some_os", "env:ENABLE", ("show_version",))

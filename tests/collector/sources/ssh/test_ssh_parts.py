@@ -8,10 +8,10 @@ import subprocess
 from pathlib import Path
 
 from soakwatch.sources.transport.ssh.linux.cost import Cost, Observer
+from soakwatch.sources.transport.ssh.linux.linux_processes import stat_lines
+from soakwatch.sources.transport.ssh.linux.linux_survey import survey_of
 from soakwatch.sources.transport.ssh.linux.mirror import Mirror, files_of, sweep
-from soakwatch.sources.transport.ssh.linux.processes import stat_lines
 from soakwatch.sources.transport.ssh.linux.replica import CoreFolders, KernelLog
-from soakwatch.sources.transport.ssh.linux.survey import survey_of
 from soakwatch.sources.transport.ssh.shell import split
 from soakwatch_agent.context import SECOND, ProbeAnswer
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
+from soakwatch.sources.transport.ssh.linux.linux_survey import Survey
 from soakwatch.sources.transport.ssh.linux.replica import Replica
 from soakwatch.sources.transport.ssh.linux.script import LookRequest
-from soakwatch.sources.transport.ssh.linux.survey import Survey
 from soakwatch.sources.transport.ssh.shell import Reply
 
 SURVEY = Survey(

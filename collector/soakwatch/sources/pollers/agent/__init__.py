@@ -22,14 +22,14 @@ from soakwatch.core.event_kinds import FindingKey
 from soakwatch.core.secrets import SecretRef
 from soakwatch.core.units import Seconds
 from soakwatch.sources.abc import BackfilledPoll, Facts, HostName, SourceConfig, SourceContext, SourceError, timing
-from soakwatch.sources.pollers.agent.clocks import Exchange, MeasuredClock, PollGrid, in_our_time
+from soakwatch.sources.pollers.agent.agent_clocks import Exchange, MeasuredClock, PollGrid, in_our_time
+from soakwatch.sources.pollers.agent.agent_stream import Conversation, LinkLostError, Reply
+from soakwatch.sources.pollers.agent.fetch_progress import FetchProgress, run_name, settings_body
 from soakwatch.sources.pollers.agent.https_transport import HttpsTransport
-from soakwatch.sources.pollers.agent.progress import FetchProgress, run_name, settings_body
-from soakwatch.sources.pollers.agent.stream import Conversation, LinkLostError, Reply
 from soakwatch.sources.pollers.agent.transports import LocalTransport, SshTransport, Transport
 from soakwatch.sources.pollers.agent.windows import RecorderWindow, Windows
-from soakwatch.sources.transport.ssh.access import Access
-from soakwatch.sources.transport.ssh.connection import SshConnection
+from soakwatch.sources.transport.ssh.ssh_access import Access
+from soakwatch.sources.transport.ssh.ssh_connection import SshConnection
 from soakwatch.sources.transport.tls import Pin
 from soakwatch_agent.framing import Frame, FrameError, Object, number, whole
 from soakwatch_agent.wire import WireError, decode

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from soakwatch.core.secrets import secret
 from soakwatch.core.text import one_line
 from soakwatch.sources.abc import SourceError
-from soakwatch.sources.pollers.agent.stream import Conversation, LinkLostError, Reply, gather, greeting, lines_of
+from soakwatch.sources.pollers.agent.agent_stream import Conversation, LinkLostError, Reply, gather, greeting, lines_of
 from soakwatch_agent.framing import MAX_LINE, Object, question_line
 
 _FAREWELL_S = 2.0

@@ -15,11 +15,11 @@ import asyncssh
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.units import show_bytes
 from soakwatch.sources.abc import SourceError
-from soakwatch.sources.pollers.agent.bundle import Psutil, bundle, fits
+from soakwatch.sources.pollers.agent.agent_bundle import Psutil, bundle, fits
 from soakwatch.sources.pollers.agent.remote import CLOSE, CRON, EXAMINE, PUT, REMOVE, SERVICE
 from soakwatch.sources.pollers.agent.transports import SshTransport
-from soakwatch.sources.transport.ssh.connection import SshConnection
-from soakwatch.sources.transport.ssh.errors import printable
+from soakwatch.sources.transport.ssh.ssh_connection import SshConnection
+from soakwatch.sources.transport.ssh.ssh_errors import printable
 from soakwatch_agent.framing import Object
 
 _PYTHONS = "python3 python3.13 python3.12 python3.11 python3.10 python3.9 /usr/libexec/platform-python"

@@ -11,9 +11,9 @@ from typing import Protocol
 import asyncssh
 
 from soakwatch.sources.abc import SourceError
-from soakwatch.sources.pollers.agent.stream import Conversation, greet
-from soakwatch.sources.transport.ssh.connection import SshConnection
-from soakwatch.sources.transport.ssh.errors import printable
+from soakwatch.sources.pollers.agent.agent_stream import Conversation, greet
+from soakwatch.sources.transport.ssh.ssh_connection import SshConnection
+from soakwatch.sources.transport.ssh.ssh_errors import printable
 from soakwatch_agent.service import bounded
 
 _FAREWELL_S = 2.0

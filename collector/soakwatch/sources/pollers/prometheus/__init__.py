@@ -20,9 +20,9 @@ from pydantic import Field
 from soakwatch.core.errors import PlanError
 from soakwatch.core.suggest import hint
 from soakwatch.sources.abc import Facts, LoginRefusedError, SourceContext, SourceError, timing
-from soakwatch.sources.pollers.prometheus.mapping import Mapped, Mapper
-from soakwatch.sources.pollers.prometheus.reading import ACCEPT, read_page
-from soakwatch.sources.pollers.prometheus.shape import MapEntry, installed_maps
+from soakwatch.sources.pollers.prometheus.exposition_page import ACCEPT, read_page
+from soakwatch.sources.pollers.prometheus.map_file import MapEntry, installed_maps
+from soakwatch.sources.pollers.prometheus.sample_mapping import Mapped, Mapper
 from soakwatch.sources.transport.http import WebAccess, WebConfig, shown, web_access
 from soakwatch_model.sample import Answer
 

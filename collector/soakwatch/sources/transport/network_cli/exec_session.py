@@ -9,11 +9,11 @@ import asyncssh
 
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.platforms.platform import Dialect
+from soakwatch.sources.transport.network_cli.cli_session import MAX_OUTPUT, HungError, RefusedError
 from soakwatch.sources.transport.network_cli.guard import refusal
 from soakwatch.sources.transport.network_cli.screen import shown
-from soakwatch.sources.transport.network_cli.session import MAX_OUTPUT, HungError, RefusedError
 from soakwatch.sources.transport.ssh.abc import DeviceConnection
-from soakwatch.sources.transport.ssh.errors import printable
+from soakwatch.sources.transport.ssh.ssh_errors import printable
 
 
 class ExecSession:
@@ -49,7 +49,7 @@ class ExecSession:
             raise SourceError(f"{self._line.name} opened no session in time") from None
 
     async def run(self, command: str, deadline: float, stop: str = "") -> str:
-        """See ``soakwatch.sources.transport.network_cli.session.Session``; nothing has to be stopped here."""
+        """See ``soakwatch.sources.transport.network_cli.cli_session.Session``; nothing has to be stopped here."""
         del stop
         wrong = refusal(command)
         if wrong is not None:

@@ -10,10 +10,10 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
-from soakwatch.sources.transport.snmp.access import Access, resolve
-from soakwatch.sources.transport.snmp.connection import Connection, Counters
-from soakwatch.sources.transport.snmp.errors import FailureKind, SnmpPollError
 from soakwatch.sources.transport.snmp.gufo_connection import discover, open_gufo
+from soakwatch.sources.transport.snmp.snmp_access import Access, resolve
+from soakwatch.sources.transport.snmp.snmp_connection import Connection, Counters
+from soakwatch.sources.transport.snmp.snmp_errors import FailureKind, SnmpPollError
 
 if TYPE_CHECKING:
     from soakwatch.sources.transport.snmp.pysnmp_connection import PysnmpConnection

@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field
 
 from soakwatch.core.secrets import SecretRef, secret
 from soakwatch.sources.abc import HostName, SourceConfig
-from soakwatch.sources.transport.snmp.access import Access, AuthProtocol, PrivProtocol
+from soakwatch.sources.transport.snmp.snmp_access import Access, AuthProtocol, PrivProtocol
 
 
 def _version(value: object) -> object:

@@ -11,10 +11,10 @@ import asyncio
 import time
 from dataclasses import dataclass, replace
 
-from soakwatch.sources.transport.snmp.access import Access
-from soakwatch.sources.transport.snmp.connection import SYS_UPTIME, Counters
-from soakwatch.sources.transport.snmp.errors import FailureKind, SnmpPollError
 from soakwatch.sources.transport.snmp.gufo_connection import discover, open_gufo
+from soakwatch.sources.transport.snmp.snmp_access import Access
+from soakwatch.sources.transport.snmp.snmp_connection import SYS_UPTIME, Counters
+from soakwatch.sources.transport.snmp.snmp_errors import FailureKind, SnmpPollError
 
 _AGAIN_S = 60.0
 _TIME_S = 5.0  # for an answer: more than a poll gives

@@ -18,7 +18,7 @@ from pysnmp.entity import config
 from pysnmp.hlapi.v3arch.asyncio import SnmpEngine
 from pysnmp.proto.secmod.rfc3414.service import SnmpUSMSecurityModel
 
-from soakwatch.sources.transport.snmp.access import Access
+from soakwatch.sources.transport.snmp.snmp_access import Access
 
 AUTH = {
     "MD5": config.USM_AUTH_HMAC96_MD5,

@@ -20,10 +20,10 @@ from gufo import snmp
 from gufo.snmp._fast import GetIter, SnmpV1ClientSocket, SnmpV2cClientSocket, SnmpV3ClientSocket
 
 from soakwatch.sources.transport.snmp import ber
-from soakwatch.sources.transport.snmp.access import Access
-from soakwatch.sources.transport.snmp.connection import Counters, Row, Value, Walk
 from soakwatch.sources.transport.snmp.datagram import PLAIN, inspect
-from soakwatch.sources.transport.snmp.errors import REPORTS, FailureKind, SnmpPollError, refused
+from soakwatch.sources.transport.snmp.snmp_access import Access
+from soakwatch.sources.transport.snmp.snmp_connection import Counters, Row, Value, Walk
+from soakwatch.sources.transport.snmp.snmp_errors import REPORTS, FailureKind, SnmpPollError, refused
 
 _AUTH: dict[str, type[snmp.BaseAuthKey]] = {
     "MD5": snmp.Md5Key,

@@ -11,10 +11,10 @@ from pysnmp.hlapi.v3arch import asyncio as hlapi
 from pysnmp.proto import errind, rfc1902, rfc1905
 from pysnmp.proto.error import ProtocolError
 
-from soakwatch.sources.transport.snmp.access import Access
-from soakwatch.sources.transport.snmp.connection import Counters, Row, Value, Walk
 from soakwatch.sources.transport.snmp.engines import AUTH, PRIV, engines, key_of
-from soakwatch.sources.transport.snmp.errors import FailureKind, SnmpPollError, refused
+from soakwatch.sources.transport.snmp.snmp_access import Access
+from soakwatch.sources.transport.snmp.snmp_connection import Counters, Row, Value, Walk
+from soakwatch.sources.transport.snmp.snmp_errors import FailureKind, SnmpPollError, refused
 
 _INDICATIONS: tuple[tuple[type[errind.ErrorIndication], FailureKind], ...] = (
     (errind.UnknownUserName, FailureKind.USER),

@@ -1,6 +1,6 @@
 """The seam between the source ``ssh`` and what speaks to a device that is no POSIX shell (a network CLI).
 
-``soakwatch.sources.transport.network_cli.source`` holds what these Protocols describe; the source finds out which
+``soakwatch.sources.transport.network_cli.cli_source`` holds what these Protocols describe; the source finds out which
 driver is meant, hands over the line, and is not asked again.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class DeviceConnection(Protocol):
     """One verified SSH connection to a device, opened when it is needed and again when it was lost.
 
-    ``soakwatch.sources.transport.ssh.connection.SshConnection`` is it; a test may hand over its own.
+    ``soakwatch.sources.transport.ssh.ssh_connection.SshConnection`` is it; a test may hand over its own.
     """
 
     @property
@@ -68,7 +68,7 @@ class CliWish:
 
 
 class CliSource(Protocol):
-    """What the module ``soakwatch.sources.transport.network_cli.source`` offers."""
+    """What the module ``soakwatch.sources.transport.network_cli.cli_source`` offers."""
 
     def drivers(self) -> tuple[str, ...]:
         """The names of all drivers, sorted; a plan's ``os`` may be each of them."""

@@ -14,7 +14,7 @@ import asyncssh
 from soakwatch.core.errors import PlanError
 from soakwatch.core.secrets import secret
 from soakwatch.sources.abc import SourceError
-from soakwatch.sources.transport.ssh.access import Login
+from soakwatch.sources.transport.ssh.ssh_access import Login
 
 _OWN = ("id_ed25519", "id_ecdsa", "id_rsa", "id_ed25519_sk", "id_ecdsa_sk")
 _MAX_KEY_BYTES = 1 << 20

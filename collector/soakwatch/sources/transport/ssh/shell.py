@@ -16,7 +16,7 @@ import asyncssh
 
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.transport.ssh.abc import DeviceConnection
-from soakwatch.sources.transport.ssh.errors import printable
+from soakwatch.sources.transport.ssh.ssh_errors import printable
 
 MAX_OUTPUT = 8 << 20
 _MAX_STDERR = 1 << 20

@@ -7,10 +7,10 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
+from soakwatch.sources.transport.ssh.linux.linux_processes import Processes, stat_lines
+from soakwatch.sources.transport.ssh.linux.linux_survey import SLOW, Survey
 from soakwatch.sources.transport.ssh.linux.mirror import Mirror, files_of
-from soakwatch.sources.transport.ssh.linux.processes import Processes, stat_lines
 from soakwatch.sources.transport.ssh.linux.script import LookRequest
-from soakwatch.sources.transport.ssh.linux.survey import SLOW, Survey
 from soakwatch.sources.transport.ssh.shell import Reply
 from soakwatch_agent.context import SECOND, HostContext, ProbeAnswer, Watch
 from soakwatch_agent.corefiles import CRASH_FOLDERS, locations_of_pattern

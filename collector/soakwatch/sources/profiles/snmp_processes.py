@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 
 from soakwatch.sources.abc import WatchedProcess
 from soakwatch.sources.profiles.compile import NAMED
+from soakwatch.sources.profiles.device_survey import NameSource, PollReading, Traced, WantedSeries
 from soakwatch.sources.profiles.evaluate import FaultError, change, level, raw
 from soakwatch.sources.profiles.expression import SECONDS, MissingError, UndefinedError
-from soakwatch.sources.profiles.model import MetricGroup, MetricLine, TableColumn
+from soakwatch.sources.profiles.label_template import Template
+from soakwatch.sources.profiles.profile_model import MetricGroup, MetricLine, TableColumn
 from soakwatch.sources.profiles.rows import GroupRows, by_column
-from soakwatch.sources.profiles.survey import NameSource, PollReading, Traced, WantedSeries
-from soakwatch.sources.profiles.template import Template
 from soakwatch.sources.profiles.value import Asker, Number, Value
 from soakwatch.sources.profiles.watched import ProcessChange, ProcessRow, ProcessWatch, Running
 from soakwatch_agent.slots import Slot

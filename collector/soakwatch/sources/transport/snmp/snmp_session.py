@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
-from soakwatch.sources.transport.snmp.access import Access
 from soakwatch.sources.transport.snmp.agent_link import AgentLink, SessionOptions
-from soakwatch.sources.transport.snmp.connection import Connection, Counters, Value, Walk, get
 from soakwatch.sources.transport.snmp.diagnosis import Diagnosis
-from soakwatch.sources.transport.snmp.errors import NO_SUCH_NAME, FailureKind, SnmpPollError, status_name
-from soakwatch.sources.transport.snmp.limits import Limits, limits_at_first
+from soakwatch.sources.transport.snmp.request_limits import Limits, limits_at_first
 from soakwatch.sources.transport.snmp.round_trips import RoundTrips
+from soakwatch.sources.transport.snmp.snmp_access import Access
+from soakwatch.sources.transport.snmp.snmp_connection import Connection, Counters, Value, Walk, get
+from soakwatch.sources.transport.snmp.snmp_errors import NO_SUCH_NAME, FailureKind, SnmpPollError, status_name
 
 MAX_ROWS = 200_000  # of one column
 MAX_VALUES = 1_000_000  # of one walk

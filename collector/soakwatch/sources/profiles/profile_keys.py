@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from soakwatch.core.regex import user_regex
 from soakwatch.core.suggest import hint
 from soakwatch.core.units import Seconds
-from soakwatch.sources.platforms.registry import names as platforms
+from soakwatch.sources.platforms.known_platforms import names as platforms
 
 _OID = re.compile(r"[0-2](\.(0|[1-9][0-9]{0,9})){1,127}")
 _KIND = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*")

@@ -12,11 +12,10 @@ from typing import Literal, TypeVar
 from soakwatch.sources.abc import Facts, SourceContext, SourceError, SourceUnreadyError
 from soakwatch.sources.transport.ssh.ask import Wants
 from soakwatch.sources.transport.ssh.asks import NamedAsk, all_asks
-from soakwatch.sources.transport.ssh.connection import SshConnection
-from soakwatch.sources.transport.ssh.errors import printable
 from soakwatch.sources.transport.ssh.linux.cost import Cost, Observer, clock_s, shell_seconds
-from soakwatch.sources.transport.ssh.linux.fingerprint import linux_fingerprint
-from soakwatch.sources.transport.ssh.linux.processes import MAX_EXAMINED
+from soakwatch.sources.transport.ssh.linux.linux_fingerprint import linux_fingerprint
+from soakwatch.sources.transport.ssh.linux.linux_processes import MAX_EXAMINED
+from soakwatch.sources.transport.ssh.linux.linux_survey import EVERY_LOOK, SLOW, Survey, survey_of, survey_script
 from soakwatch.sources.transport.ssh.linux.replica import Replica
 from soakwatch.sources.transport.ssh.linux.script import (
     LookRequest,
@@ -25,8 +24,9 @@ from soakwatch.sources.transport.ssh.linux.script import (
     mounts_script,
     poll_script,
 )
-from soakwatch.sources.transport.ssh.linux.survey import EVERY_LOOK, SLOW, Survey, survey_of, survey_script
 from soakwatch.sources.transport.ssh.shell import Reply, Shell, part
+from soakwatch.sources.transport.ssh.ssh_connection import SshConnection
+from soakwatch.sources.transport.ssh.ssh_errors import printable
 from soakwatch_agent.context import Periodic, ProbeAnswer, Watch
 from soakwatch_agent.host import probe_names, source
 from soakwatch_model.sample import NOTHING, Answer, object_text

@@ -7,12 +7,19 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from soakwatch.sources.abc import WatchedProcess
+from soakwatch.sources.profiles.device_survey import (
+    FoldedSeries,
+    PollReading,
+    Survey,
+    SurveyedTable,
+    Traced,
+    WantedSeries,
+)
 from soakwatch.sources.profiles.discovery import discover, run_in_thread_if_large
 from soakwatch.sources.profiles.evaluate import FaultError, Raw, change, level, lost, raw
 from soakwatch.sources.profiles.expression import MissingError, UndefinedError
-from soakwatch.sources.profiles.model import MetricGroup, Profile
-from soakwatch.sources.profiles.processes import poll_processes, watch_state, without_table
-from soakwatch.sources.profiles.survey import FoldedSeries, PollReading, Survey, SurveyedTable, Traced, WantedSeries
+from soakwatch.sources.profiles.profile_model import MetricGroup, Profile
+from soakwatch.sources.profiles.snmp_processes import poll_processes, watch_state, without_table
 from soakwatch.sources.profiles.value import Askable, Asker, Number, Value
 from soakwatch_model.sample import Fault, Sample
 

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from soakwatch.sources.pollers.prometheus.reading import PageSample
-from soakwatch.sources.pollers.prometheus.shape import MapEntry
+from soakwatch.sources.pollers.prometheus.exposition_page import PageSample
+from soakwatch.sources.pollers.prometheus.map_file import MapEntry
 from soakwatch_model.metric import BY_NAME, COUNTER, fault_of
 from soakwatch_model.sample import Fault, Sample, object_text
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
+from soakwatch.sources.profiles.device_survey import FoldedSeries, NameSource, Survey, SurveyedTable, WantedSeries
 from soakwatch.sources.profiles.evaluate import FaultError, level, raw, valid
 from soakwatch.sources.profiles.expression import SECONDS, Expression, MissingError, UndefinedError
-from soakwatch.sources.profiles.model import MetricGroup, MetricLine
+from soakwatch.sources.profiles.profile_model import MetricGroup, MetricLine
 from soakwatch.sources.profiles.rows import GroupRows
-from soakwatch.sources.profiles.survey import FoldedSeries, NameSource, Survey, SurveyedTable, WantedSeries
 from soakwatch.sources.profiles.value import Number, Value
 from soakwatch_model.sample import object_text
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from soakwatch.sources.transport.snmp.connection import Value
-from soakwatch.sources.transport.snmp.errors import NO_SUCH_NAME, TOO_BIG, FailureKind, SnmpPollError, status_name
+from soakwatch.sources.transport.snmp.snmp_connection import Value
+from soakwatch.sources.transport.snmp.snmp_errors import NO_SUCH_NAME, TOO_BIG, FailureKind, SnmpPollError, status_name
 
 RETRY_S = 600.0
 _MAX_REPETITIONS = 50

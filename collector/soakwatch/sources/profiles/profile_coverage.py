@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from soakwatch.sources.platforms.platform import Command
-from soakwatch.sources.profiles.model import MetricGroup, Profile
+from soakwatch.sources.profiles.profile_model import MetricGroup, Profile
 from soakwatch_model.event_catalogue import event_kind
 from soakwatch_model.metric import CATALOGUE
 from soakwatch_model.metric_queries import shown_in, usual_in

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from soakwatch.sources.profiles.expression import Expression
-from soakwatch.sources.profiles.model import MetricGroup, MetricLine, Profile, TableColumn
+from soakwatch.sources.profiles.profile_model import MetricGroup, MetricLine, Profile, TableColumn
 from soakwatch.sources.profiles.value import Value
 from soakwatch_model.event import Event
 from soakwatch_model.sample import Fault, Sample

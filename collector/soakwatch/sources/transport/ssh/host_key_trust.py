@@ -13,7 +13,7 @@ from typing import cast
 import asyncssh
 
 from soakwatch.core.errors import PlanError
-from soakwatch.sources.transport.ssh.access import Access, Login
+from soakwatch.sources.transport.ssh.ssh_access import Access, Login
 
 _MAX_KNOWN_HOSTS_BYTES = 16 << 20
 Keys = list[asyncssh.SSHKey]

@@ -15,7 +15,7 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator
 
 from soakwatch.core.errors import PlanError
-from soakwatch.sources.transport.snmp.errors import FailureKind, SnmpPollError
+from soakwatch.sources.transport.snmp.snmp_errors import FailureKind, SnmpPollError
 
 MIN_KEY_LENGTH = 8  # RFC 3414 section 11.2
 _MAX_LENGTH = 64  # characters of a word

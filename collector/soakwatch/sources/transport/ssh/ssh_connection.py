@@ -16,10 +16,10 @@ from typing import Self
 import asyncssh
 
 from soakwatch.sources.abc import SourceError
-from soakwatch.sources.transport.ssh.access import Access, Login, with_client_config
-from soakwatch.sources.transport.ssh.errors import failed, printable
+from soakwatch.sources.transport.ssh.host_key_trust import HostKeyVerifier, doorkeeper, fingerprint_of
 from soakwatch.sources.transport.ssh.keys import Credentials, agent_keys, credentials
-from soakwatch.sources.transport.ssh.trust import HostKeyVerifier, doorkeeper, fingerprint_of
+from soakwatch.sources.transport.ssh.ssh_access import Access, Login, with_client_config
+from soakwatch.sources.transport.ssh.ssh_errors import failed, printable
 
 _SILENCES = 3
 _FAREWELL_S = 2.0

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from soakwatch.sources.profiles.expression import Expression
-from soakwatch.sources.profiles.template import Template
+from soakwatch.sources.profiles.label_template import Template
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.platforms.parsed import Parsed
 from soakwatch.sources.platforms.platform import Platform
-from soakwatch.sources.transport.network_cli.session import RefusedError
+from soakwatch.sources.transport.network_cli.cli_session import RefusedError
 from soakwatch_model.tree import Tree
 
 _NAMES = {"version": "software", "model": "model", "serial": "serial", "failover": "failover"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from soakwatch.sources.profiles.model import Clocks, Ticker
-from soakwatch.sources.transport.snmp.clocks import (
+from soakwatch.sources.profiles.profile_model import Clocks, Ticker
+from soakwatch.sources.transport.snmp.restart_clocks import (
     ClockChange,
     ClockReading,
     ClockReadings,
@@ -15,7 +15,7 @@ from soakwatch.sources.transport.snmp.clocks import (
     compare,
     wraps_at_first,
 )
-from soakwatch.sources.transport.snmp.connection import Value
+from soakwatch.sources.transport.snmp.snmp_connection import Value
 from soakwatch_model.event import Event
 from soakwatch_model.sample import Sample
 

@@ -19,7 +19,7 @@ from soakwatch.sources.platforms.platform import Dialect
 from soakwatch.sources.transport.network_cli.guard import refusal
 from soakwatch.sources.transport.network_cli.screen import last_line, shown
 from soakwatch.sources.transport.ssh.abc import DeviceConnection
-from soakwatch.sources.transport.ssh.errors import printable
+from soakwatch.sources.transport.ssh.ssh_errors import printable
 
 MAX_OUTPUT = 4 << 20
 MAX_PAGES = 5_000

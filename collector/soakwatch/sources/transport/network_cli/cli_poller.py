@@ -12,12 +12,12 @@ from fnmatch import fnmatchcase
 from soakwatch.sources.abc import CPU_METRICS, Facts, SourceContext, SourceError
 from soakwatch.sources.platforms.parsed import SESSION_UP, Notable, Parsed, with_gone
 from soakwatch.sources.platforms.platform import Command, Platform
-from soakwatch.sources.transport.network_cli.about import cli_fingerprint, device_of
-from soakwatch.sources.transport.network_cli.processes import WatchedProcesses
-from soakwatch.sources.transport.network_cli.restarts import SECOND, UptimeReading, crash_of, life
-from soakwatch.sources.transport.network_cli.session import HungError, RefusedError, Session
+from soakwatch.sources.transport.network_cli.cli_fingerprint import cli_fingerprint, device_of
+from soakwatch.sources.transport.network_cli.cli_processes import WatchedProcesses
+from soakwatch.sources.transport.network_cli.cli_restarts import SECOND, UptimeReading, crash_of, life
+from soakwatch.sources.transport.network_cli.cli_session import HungError, RefusedError, Session
 from soakwatch.sources.transport.ssh.abc import DeviceConnection
-from soakwatch.sources.transport.ssh.errors import printable
+from soakwatch.sources.transport.ssh.ssh_errors import printable
 from soakwatch_model.event import Event
 from soakwatch_model.sample import NOTHING, Answer, Fault, Sample
 from soakwatch_model.tree import Tree

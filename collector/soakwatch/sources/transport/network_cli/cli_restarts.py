@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from soakwatch.sources.platforms.units import Length
+from soakwatch.sources.platforms.cli_units import Length
 from soakwatch_model.event import Event
 from soakwatch_model.sample import Sample
 

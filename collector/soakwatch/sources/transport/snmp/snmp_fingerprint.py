@@ -6,10 +6,10 @@ import time
 from collections.abc import Mapping
 
 from soakwatch.core.text import one_line
-from soakwatch.sources.profiles.inventory import Inventory, read_inventory
+from soakwatch.sources.profiles.entity_inventory import Inventory, read_inventory
 from soakwatch.sources.profiles.value import Value
-from soakwatch.sources.transport.snmp.errors import SnmpPollError
-from soakwatch.sources.transport.snmp.session import Session, SessionAsker
+from soakwatch.sources.transport.snmp.snmp_errors import SnmpPollError
+from soakwatch.sources.transport.snmp.snmp_session import Session, SessionAsker
 from soakwatch_model.tree import Tree
 
 READ_S = 45.0

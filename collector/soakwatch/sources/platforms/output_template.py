@@ -19,9 +19,9 @@ from typing import Annotated, NamedTuple
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, PlainValidator
 
 from soakwatch.sources.drop_reasons import refused_on_purpose
+from soakwatch.sources.platforms.cli_units import ADDRESS, length, number, size
+from soakwatch.sources.platforms.cli_units import Length as Span
 from soakwatch.sources.platforms.parsed import ParsedBuilder
-from soakwatch.sources.platforms.units import ADDRESS, length, number, size
-from soakwatch.sources.platforms.units import Length as Span
 from soakwatch_model.metric import BY_NAME
 
 Scope = Mapping[str, str]
