@@ -3,7 +3,7 @@
 ``{baseline: {for: 30m, until: load}}`` ends when the generator begins to send, ``{ramp: {for: 10m, until: settled}}``
 when the device's levels stay where they are, ``{soak: {for: 4h, until: event failover}}`` when that event is reported;
 each after ``for`` at the latest, so that every run has an end. ``{capacity: {loss: 0, at_most: 20m}}`` ends when the
-capacity is found (see ``capacity.py``); ``load: 85% of capacity`` is of what it found.
+capacity is found (see ``capacity_plan.py``); ``load: 85% of capacity`` is of what it found.
 """
 
 from __future__ import annotations
