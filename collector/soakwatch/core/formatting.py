@@ -1,7 +1,7 @@
 """Numbers, units and times as reports show them; None is always "not known".
 
-Quantities and durations use the rules' words (``soakwatch_rules.wording.words``), so that a number reads the same in a
-sentence, on a page and on a terminal. Here is what only the collector needs.
+Quantities and durations use the rules' words (``soakwatch_rules.wording.quantities``), so that a number reads the same
+in a sentence, on a page and on a terminal. Here is what only the collector needs.
 """
 
 from __future__ import annotations

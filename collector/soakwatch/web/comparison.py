@@ -56,7 +56,7 @@ class Comparisons:
         self._kept: dict[tuple[object, ...], Comparison] = {}
         self._lock = threading.Lock()
 
-    def of(self, folders: Sequence[Path], asked: Asked | None = None) -> Comparison:
+    def of(self, folders: Sequence[Path], asked: CompareOptions | None = None) -> Comparison:
         """The current comparison of these runs. Raises what ``comparison`` does."""
         stamps: list[tuple[Path, Stamp]] = [(folder, stamp_of(folder)) for folder in folders]
         key = (*stamps, None if asked is None else asked.key)
@@ -73,7 +73,7 @@ COMPARISONS = Comparisons()
 """The cache of this process."""
 
 
-def chosen(sides: Sequence[Side]) -> tuple[SeriesKey, ...]:
+def chosen(sides: Sequence[FigureSide]) -> tuple[SeriesKey, ...]:
     """The series to plot, of those that at least two runs have, named after the reference's targets: failed or warned
     ones first, then key figures; devices first."""
     names = [side.targets.shown for side in sides]

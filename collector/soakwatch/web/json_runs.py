@@ -164,7 +164,7 @@ LOSS: Schema = {
 }
 
 
-def loss_data(loss: Loss) -> Mapping[str, object]:
+def loss_data(loss: DeletionLoss) -> Mapping[str, object]:
     """What deleting a run would lose, as numbers and text."""
     line = loss.summary.line
     findings = sum(count for word, count in loss.summary.counts.items() if word != Outcome.NOT_APPLICABLE)

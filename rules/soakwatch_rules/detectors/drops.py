@@ -57,7 +57,8 @@ class Drops(Parameters):
     * Background (warning): the counter also rose while the generators were idle (under 1 % of their highest rate), and
       drops under load are no more frequent (p >= 1 %, conditional binomial test).
     * Not traffic of the test, such as ARP, LLDP, warm-up (warning): every packet that the generators counted as sent
-      came back, and the drops fell in the first minute of the load or come at an even rate (``load/background_drops.py``).
+      came back, and the drops fell in the first minute of the load or come at an even rate
+      (``load/background_drops.py``).
     * Damaged frames (``system.network.errors``; inconclusive) up to the share that the generators lose by themselves,
       looped back (``load.ceiling.loss``). Other drops arrived intact, so the generator's own loss explains none.
 

@@ -235,7 +235,7 @@ def _refused(detail: ErrorDetails) -> str:
     return f"{option}: {detail['msg'].removeprefix('Value error, ')}"
 
 
-def _on_host(host: HostOptions, work: Callable[[SshLine], Coroutine[object, object, T]]) -> T:
+def _on_host(host: HostOptions, work: Callable[[SshConnection], Coroutine[object, object, T]]) -> T:
     """Run ``work`` over one SSH connection. Raises SoakwatchError for everything that the user can correct."""
     from contextlib import AsyncExitStack
 

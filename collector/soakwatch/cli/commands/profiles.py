@@ -57,8 +57,8 @@ def command(
 
 def _table(profiles: Profiles, name: str | None) -> None:
     """Show what each profile, or the named one, reads."""
-    from soakwatch.sources.platforms.registry import platform
-    from soakwatch.sources.profiles.coverage import COLUMNS, coverage
+    from soakwatch.sources.platforms.known_platforms import platform
+    from soakwatch.sources.profiles.profile_coverage import COLUMNS, coverage
 
     generic = profiles["generic"]
     rows = []

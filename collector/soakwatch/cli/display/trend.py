@@ -25,7 +25,7 @@ from soakwatch_rules.wording.quantities import counted
 _MAX_LEFT_OUT = 5
 
 
-def show_trend(trend: Trend, runs: Path) -> None:
+def show_trend(trend: TrendResult, runs: Path) -> None:
     """Print all plans, and which runs were left out."""
     for plan in trend.plans:
         _show_plan(plan, trend.by)

@@ -141,10 +141,10 @@ class SshHost:
         return HookFailedError(f"{what}{self._line.failed(error)}")
 
 
-def _recognised(line: SshLine, output: bytes) -> str:
+def _recognised(line: SshConnection, output: bytes) -> str:
     """The driver of a network system from its answer to a shell command, ``auto`` for an unknown one; "" for a
     shell."""
-    from soakwatch.sources.transport.network_cli.source import recognised  # imports many parsers
+    from soakwatch.sources.transport.network_cli.cli_source import recognised  # imports many parsers
 
     if len(output) > _MAX_RECOGNISED:
         return ""
@@ -156,7 +156,7 @@ async def ssh_host(
     access: Access, folder: Path, system: str = AUTO, enable: str | None = None
 ) -> AsyncIterator[SshHost]:
     """Connects to a device. Raises HookFailedError."""
-    async with SshLine(access, folder) as line:
+    async with SshConnection(access, folder) as line:
         try:
             await line.connection()
         except (SourceError, PlanError) as error:

@@ -114,7 +114,6 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> P
     if config.ssh is None:
         return await _checked(config, _LocalHost())
     # Imported here: asyncssh takes megabytes that a local source does not need.
-    from soakwatch.sources.transport.ssh.connection import SshLine
     from soakwatch.sources.transport.ssh.shell import Shell
     from soakwatch.sources.transport.ssh.ssh_connection import SshConnection
 

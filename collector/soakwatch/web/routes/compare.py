@@ -74,7 +74,7 @@ def _by_phase(question: Question) -> bool:
     return next(iter(question.words.get("align", ())), "phase") != "start"
 
 
-def _asked(question: Question) -> Asked:
+def _asked(question: Question) -> CompareOptions:
     """Raises SoakwatchError for an invalid pair of targets."""
     targets: dict[str, dict[str, str]] = {}
     for text in question.words.get("target", ()):
