@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import argparse
 import gc
+import hashlib
+import sqlite3
 import statistics
 import sys
 import tempfile
@@ -19,6 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 from unittest.mock import patch
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -26,7 +29,12 @@ from tests.bench.record import Signal, polls, signals
 
 from soakwatch.record import Record
 from soakwatch.record import writer as record_writer
+from soakwatch.record._chain import Chain, LinkedPoll, NewPoll
+from soakwatch.record._digests import PollBytes
 from soakwatch_model.sample import Poll
+
+if TYPE_CHECKING:
+    from hashlib import _Hash
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +66,7 @@ def written(folder: Path, batches: Sequence[Sequence[Poll]], shape: Shape) -> tu
         wall[chained] += time.perf_counter() - began
 
     with _record(folder / "with", shape) as chained:
-        with patch.object(record_writer, "start_chain", _nothing):
+        with patch.object(record_writer, "Chain", Unchained):
             plain = _record(folder / "without", shape)
         with plain:
             gc.collect()
@@ -77,8 +85,24 @@ def _record(folder: Path, shape: Shape) -> Record:
     return record
 
 
-def _nothing(_sql: object) -> None:
-    """In place of ``start_chain``."""
+class Unchained(Chain):
+    """In place of ``Chain``: it links nothing."""
+
+    def __init__(self, sql: sqlite3.Connection) -> None:
+        self._sql = sql
+
+    def begin(self) -> None:
+        """Do nothing, as the others."""
+
+    commit = rolled_back = begin
+
+    def linked(self, rows: Sequence[NewPoll]) -> Sequence[LinkedPoll]:
+        """The rows with an empty digest."""
+        return [(*row, b"") for row in rows]
+
+    def compacts(self, source: int, rows: Sequence[PollBytes]) -> _Hash:
+        """A digest that nobody reads."""
+        return hashlib.sha256()
 
 
 def batches_of(shape: Shape, hours: float, seed: int) -> list[list[Poll]]:

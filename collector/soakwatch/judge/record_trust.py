@@ -55,8 +55,7 @@ def seal_words(checked: Checked | None) -> str:
     if checked.changed:
         return f"record {checked.words}"
     if checked.seal is None:
-        chain = f"its chain of {checked.links} links is whole" if checked.chained else "it is from before seals"
-        return f"not sealed: {chain}"
+        return f"not sealed: its chain of {checked.links} links is whole"
     key = key_of(checked.seal.signature)
     signed = f", signed with {key}" if key else ", not signed"
     since = f", {checked.events_since} events added since" if checked.events_since else ""

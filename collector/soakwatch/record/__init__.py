@@ -12,7 +12,7 @@ names these modules are public, each for one kind of caller:
 * ``external_events``: events of others than the run; ``findings``: findings as texts; ``meta``: the keys of texts
 * ``model``, ``source``: the types that are handed out, and what a report reads of a record
 
-Modules that begin with an underscore hold the file's format: tables, codec, migrations. Nothing outside this package
+Modules that begin with an underscore hold the file's format: tables and codec. Nothing outside this package
 imports them, and nothing outside of it speaks SQL (contracts of ``tests/run``).
 """
 

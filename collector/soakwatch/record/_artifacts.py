@@ -53,8 +53,7 @@ def packed(data: bytes) -> bytes:
 def entries(sql: sqlite3.Connection) -> tuple[ArtifactEntry, ...]:
     """What there is, by time and name, without its bytes."""
     rows = sql.execute(
-        "SELECT name, media, coalesce(size, length(data)), time_ns, kind, about FROM artifact"
-        " ORDER BY coalesce(time_ns, 0), name"
+        "SELECT name, media, size, time_ns, kind, about FROM artifact ORDER BY coalesce(time_ns, 0), name"
     ).fetchall()
     return tuple(ArtifactEntry(*row) for row in rows)
 
@@ -67,7 +66,7 @@ def read(sql: sqlite3.Connection, name: str) -> Artifact | None:
     if row is None:
         return None
     *_, size = row
-    return Artifact(row[0], row[1], row[2] if size is None else _unpacked(row[2], size), *row[3:6])
+    return Artifact(row[0], row[1], _unpacked(row[2], size), *row[3:6])
 
 
 def _unpacked(data: bytes, size: int) -> bytes:

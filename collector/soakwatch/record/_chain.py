@@ -40,11 +40,9 @@ if TYPE_CHECKING:
 
 CHANGED = "changed"
 """Stands for the digest of a row that was changed by others before it was changed by its writer."""
-NO_CHAIN = -1
-"""The number of links in a record that an older version began."""
 NewPoll = tuple[int, int, int, int, int, int, int, int, bytes | None, bytes]
 """A row of ``poll``: source, and the columns of ``PollBytes``; ``LinkedPoll`` has its link as well."""
-LinkedPoll = tuple[int, int, int, int, int, int, int, int, bytes | None, bytes, bytes | None]
+LinkedPoll = tuple[int, int, int, int, int, int, int, int, bytes | None, bytes, bytes]
 
 _SMALL = 1000  # bytes
 Rows = dict[str, str]
@@ -70,26 +68,16 @@ def link_of(before: bytes, number: int, root: bytes) -> bytes:
     return hashlib.sha256(b"soakwatch chain 1;%b%d;%b" % (before, number, root)).digest()
 
 
-def start_chain(sql: sqlite3.Connection) -> None:
-    """Let a record have a chain, from its first row on."""
-    sql.execute("UPDATE chain SET n=0 WHERE id=0")
-
-
 def bucket_digest(rows: str) -> bytes:
     """The digest of a bucket."""
     return hashlib.sha256(rows.encode("utf-8", "surrogateescape")).digest()
 
 
 class Chain:
-    """The chain of a record on one connection, whose owner calls ``begin`` and ``commit`` in each transaction.
-
-    Of a record without a chain it does nothing.
-    """
+    """The chain of a record on one connection, whose owner calls ``begin`` and ``commit`` in each transaction."""
 
     def __init__(self, sql: sqlite3.Connection) -> None:
         self._sql = sql
-        row = sql.execute("SELECT n FROM chain WHERE id=0").fetchone()
-        self.on = row is not None and row[0] != NO_CHAIN
         self._number, self._before = -1, b""
         self._leaves: dict[str, dict[int, bytes]] = {}
         self._roots: dict[str, bytes] = {}
@@ -102,12 +90,11 @@ class Chain:
         self._touched: dict[int, _Hash | None] = {}  # sources whose digest changed in this transaction: as it was
         self._blocks: _Hash | None = None  # of the chunk that is being made, so that its blocks are not read again
         self._spoiled: set[int] = set()  # sources whose polls are not what their digest says
-        if self.on:
-            sql.create_function("soakwatch_was", -1, self._was)
-            sql.create_function("soakwatch_is", -1, self._is)
-            sql.create_function("soakwatch_chunk", 1, self._chunks.append)
-            for statement in _triggers():
-                sql.execute(statement)
+        sql.create_function("soakwatch_was", -1, self._was)
+        sql.create_function("soakwatch_is", -1, self._is)
+        sql.create_function("soakwatch_chunk", 1, self._chunks.append)
+        for statement in _triggers():
+            sql.execute(statement)
 
     # --- a transaction -----------------------------------------------------------------------------------------
 
@@ -158,8 +145,6 @@ class Chain:
 
     def link_at_end(self) -> None:
         """Give the parts that change with every poll their digests, as a seal needs them."""
-        if not self.on:
-            return
         for part in PARTS:
             if not part.live:
                 for bucket in [bucket for name, bucket in self._all_buckets() if name == part.name]:
@@ -172,8 +157,6 @@ class Chain:
 
     def linked(self, rows: Sequence[NewPoll]) -> Sequence[LinkedPoll]:
         """New rows of polls, each with the digest over all rows of its source up to it."""
-        if not self.on:
-            return [(*row, None) for row in rows]
         pack, known = POLL_HEAD.pack, self._running
         done: list[LinkedPoll] = []
         for source, seq, due, start, duration, outcome, error, layout, offsets, data in rows:
@@ -201,8 +184,6 @@ class Chain:
         """These are the oldest rows of a source, and are about to become a chunk: check them. Returns the digest that
         is to be shown the blocks (``update_with_block``)."""
         self._blocks = hashlib.sha256()
-        if not self.on:
-            return self._blocks
         running = self._running.get(source) or self._of_file(source)
         found = hashlib.sha256(stretch_seed(source, rows[0][0]))
         update_with_polls(found, rows)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from soakwatch.core.errors import RecordError
 from soakwatch.core.private_files import PRIVATE, open_private, owner_name, private_to
-from soakwatch.record._schema import RECORD_NAME, version_of
+from soakwatch.record._schema import RECORD_NAME, check_version
 
 BUSY_S = 10.0  # a reader that copies, or an event from outside, is done long before
 SIDE_SUFFIXES = ("-wal", "-journal")
@@ -63,7 +63,7 @@ def has_side_file(path: Path, suffix: str) -> bool:
 def connect(path: Path, *, new: bool = False) -> sqlite3.Connection:
     """A connection for writing: write-ahead log, every commit on the disk before it returns.
 
-    A file that is no record, or one of a newer version, is left as it is. Raises RecordError and sqlite3.Error.
+    A file that is no record, or one of another version, is left as it is. Raises RecordError and sqlite3.Error.
     """
     if new:
         open_private(path, PRIVATE).close()  # SQLite gives its log and its index the rights of the file that it finds
@@ -74,7 +74,7 @@ def connect(path: Path, *, new: bool = False) -> sqlite3.Connection:
         if new:
             connection.execute("PRAGMA auto_vacuum=INCREMENTAL")
         else:
-            version_of(connection, path)
+            check_version(connection, path)
         connection.execute("PRAGMA journal_mode=WAL").fetchall()
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute(f"PRAGMA journal_size_limit={_WAL_LIMIT:d}")

@@ -1,5 +1,5 @@
-"""Opening a record for reading only, wherever it lies: live, finished, mailed, on a read-only medium, or of an older
-version. What cannot be read in place is copied to a temporary folder, and the copy is repaired, never the original."""
+"""Opening a record for reading only, wherever it lies: live, finished, mailed, or on a read-only medium. What
+cannot be read in place is copied to a temporary folder, and the copy is repaired, never the original."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from soakwatch.core.units import show_bytes
 from soakwatch.record._files import BUSY_S, SIDE_SUFFIXES, has_side_file, record_file
-from soakwatch.record._schema import SCHEMA_VERSION, migrate, version_of
+from soakwatch.record._schema import check_version
 from soakwatch.record._sqlite_errors import as_record_error, damaged
 
 
@@ -29,11 +29,8 @@ def open_snapshot(path: Path, stack: ExitStack) -> sqlite3.Connection:
             if error.sqlite_errorcode & 0xFF not in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY}:
                 raise
             connection = _begin(_copied(path, stack).absolute().as_uri(), stack)
-        version = version_of(connection, path)
+        check_version(connection, path)
         _check_whole(connection, path)
-        if version < SCHEMA_VERSION:
-            connection.execute("ROLLBACK")
-            connection = _migrated(connection, version, stack)
     except (sqlite3.Error, OSError) as error:
         raise as_record_error(error, path) from None
     except (ValueError, TypeError) as error:  # what names the file's tables is no text any more
@@ -89,13 +86,3 @@ def _copied(path: Path, stack: ExitStack) -> Path:
         with suppress(FileNotFoundError):
             shutil.copyfile(path.with_name(path.name + suffix), folder / (path.name + suffix))
     return folder / path.name
-
-
-def _migrated(old: sqlite3.Connection, version: int, stack: ExitStack) -> sqlite3.Connection:
-    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="soakwatch-")))
-    connection = sqlite3.connect(folder / "record.sqlite", isolation_level=None, check_same_thread=False)
-    stack.callback(connection.close)
-    old.backup(connection)
-    migrate(connection, version)
-    connection.execute("BEGIN")
-    return connection

@@ -12,11 +12,9 @@ from pathlib import Path
 from soakwatch.record._chain import Chain
 from soakwatch.record._files import connect, record_file
 from soakwatch.record._rows import EVENT_COLUMNS, event_of, storable
-from soakwatch.record._schema import SCHEMA_VERSION, version_of
 from soakwatch.record._sqlite_errors import as_record_error
 from soakwatch.record._writer_state import insert_event
 from soakwatch.record.model import USER_ORIGIN, StoredEvent
-from soakwatch.record.writer import Record
 from soakwatch_model.event import Event
 
 
@@ -69,14 +67,7 @@ def external_events(path: Path) -> Iterator[ExternalEvents]:
     """
     file = record_file(path)
     try:
-        with closing(connect(file)) as connection:
-            if version_of(connection, file) < SCHEMA_VERSION:
-                connection.close()
-                Record.open(file).close()  # an older file is brought up to date
-                with external_events(path) as events:
-                    yield events
-                return
-            with Chain(connection).transaction() as sql:
-                yield ExternalEvents(sql)
+        with closing(connect(file)) as connection, Chain(connection).transaction() as sql:
+            yield ExternalEvents(sql)
     except sqlite3.Error as error:
         raise as_record_error(error, file) from None

@@ -18,7 +18,6 @@ from soakwatch.core.ssh_signature import key_of
 from soakwatch.record._chain import (
     CHANGED,
     LINK_CHANGES,
-    NO_CHAIN,
     POLL_CHANGES,
     bucket_digest,
     digest_text,
@@ -53,7 +52,7 @@ Digests = dict[str, list[tuple[Value, bytes]]]
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """One seal. ``document`` is the statement; ``links`` the number of links in the chain, 0 of a record without one.
+    """One seal. ``document`` is the statement; ``links`` the number of links in the chain.
 
     ``signature`` is that of ``ssh-keygen -Y sign`` over the document, ``stamp`` the answer of a time-stamp authority
     (RFC 3161) about it; each is empty where there is none.
@@ -110,11 +109,10 @@ class Change:
 class Checked:
     """What came of checking a record against its digests.
 
-    ``chained`` says whether it has a chain: one that an older version began has none. ``seal`` is the last seal, None
-    where it was never sealed. ``events_since`` counts events that were added after the seal.
+    ``seal`` is the last seal, None where it was never sealed. ``events_since`` counts events that were added after the
+    seal.
     """
 
-    chained: bool
     links: int
     seal: Seal | None
     changes: tuple[Change, ...] = ()
@@ -153,7 +151,6 @@ def write_seal(sql: sqlite3.Connection, time_ns: int) -> Seal:
     seals = seals_in(sql)
     last_event = max((key for key, _ in digests[_EVENT] if isinstance(key, int)), default=0)
     chain = sql.execute("SELECT n, digest FROM chain WHERE id=0").fetchone()
-    chained = chain is not None and chain[0] != NO_CHAIN
     run = sql.execute("SELECT value FROM meta WHERE key='run'").fetchone()
     before = seals[-1].digest if seals else "none"
     parts = [f"table {name}: {text}" for name, text in _part_lines(digests, last_event, schema_digest(sql))]
@@ -161,8 +158,8 @@ def write_seal(sql: sqlite3.Connection, time_ns: int) -> Seal:
         _TITLE,
         f"run: {_one_line(run[0]) if run else ''}",
         f"sealed: {datetime.fromtimestamp(time_ns // 10**9, UTC).strftime('%Y-%m-%dT%H:%M:%SZ')}",
-        f"links: {chain[0] if chained else 0}",
-        f"chain: {chain[1].hex() if chained else 'none'}",
+        f"links: {0 if chain is None else chain[0]}",
+        f"chain: {'none' if chain is None else chain[1].hex()}",
         f"before: {before}",
         f"events up to: {last_event}",
     ]
@@ -182,39 +179,34 @@ def check(sql: sqlite3.Connection) -> Checked:
     try:
         return _check(sql)
     except _DAMAGE as error:
-        return Checked(chained=True, links=0, seal=None, changes=(Change("seal", "", f"cannot be read ({error})"),))
+        return Checked(links=0, seal=None, changes=(Change("seal", "", f"cannot be read ({error})"),))
     finally:
         sql.text_factory = before
 
 
 def _check(sql: sqlite3.Connection) -> Checked:
     row = sql.execute("SELECT n, before, digest FROM chain WHERE id=0").fetchone()
-    chained = row is None or row[0] != NO_CHAIN or sql.execute("SELECT count(*) FROM link").fetchone()[0] > 0
     seals = seals_in(sql)
     seal = seals[-1] if seals else None
-    if not chained and seal is None:
-        return Checked(chained=False, links=0, seal=None)
     changes: list[Change] = list(_structure(sql))
     digests: Digests = {}
     try:
         digests = dict(content_digests(sql))
     except _DAMAGE as error:
         changes.append(Change("(any)", "", f"cannot be read ({error})"))
-    links = 0
-    if chained:
-        links = 0 if row is None else row[0]
-        changes += _link_changes(sql, row)
-        if digests:
-            changes += _row_changes(sql, digests, seal)
-        changes += _poll_changes(sql)
+    links = 0 if row is None else row[0]
+    changes += _link_changes(sql, row)
+    if digests:
+        changes += _row_changes(sql, digests, seal)
+    changes += _poll_changes(sql)
     since = 0
     if seal is not None:
-        changes += _seal_changes(sql, seals, row if chained else None)
+        changes += _seal_changes(sql, seals, row)
         since = sum(isinstance(key, int) and key > seal.last_event for key, _ in digests.get(_EVENT, []))
         if digests:
             told = {change.table for change in changes}
             changes += [c for c in _part_changes(sql, digests, seal) if c.table not in told]
-    return Checked(chained, links, seal, tuple(dict.fromkeys(changes)), since, tuple(s.digest for s in seals[:-1]))
+    return Checked(links, seal, tuple(dict.fromkeys(changes)), since, tuple(s.digest for s in seals[:-1]))
 
 
 def _structure(sql: sqlite3.Connection) -> Iterator[Change]:

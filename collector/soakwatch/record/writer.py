@@ -15,11 +15,11 @@ from typing import Self
 from soakwatch.core.errors import RecordError
 from soakwatch.core.private_files import make_private_folder
 from soakwatch.record import _artifacts, _rollups
-from soakwatch.record._chain import Chain, start_chain
+from soakwatch.record._chain import Chain
 from soakwatch.record._compaction import COMPACT_POLLS, COMPACT_SAMPLES, compact_oldest, drop_unused_layouts
 from soakwatch.record._files import BUSY_S, connect, record_file, size_of
 from soakwatch.record._rows import CADENCES, EVENT_COLUMNS, event_of, last_time, storable
-from soakwatch.record._schema import RECORD_NAME, SCHEMA_VERSION, migrate, version_of
+from soakwatch.record._schema import RECORD_NAME, make_tables
 from soakwatch.record._sqlite_errors import RecordFullError, as_record_error, damaged
 from soakwatch.record._writer_state import POLL_INSERT, WriterState, change_event, insert_event
 from soakwatch.record.bulk import PollColumns, write_columns
@@ -78,7 +78,7 @@ class Record:
 
     @classmethod
     def open(cls, folder_or_file: Path) -> Record:
-        """An existing record, to go on with; an older one is migrated. Raises RecordError."""
+        """An existing record, to go on with. Raises RecordError."""
         return cls._locked(record_file(folder_or_file), new=False)
 
     @classmethod
@@ -93,7 +93,6 @@ class Record:
                     _make(path, descriptor, fill)
                 connection = connect(path)
                 undo.callback(connection.close)
-                migrate(connection, version_of(connection, path))
                 record = cls(path, connection, descriptor)
             except sqlite3.Error as error:
                 raise as_record_error(error, path) from None
@@ -411,8 +410,7 @@ def _make(path: Path, lock: int, fill: Callable[[Record], None] | None) -> None:
     for left in path.parent.glob(f"{draft.name}*"):  # by a monitor that was killed
         left.unlink()
     with closing(connect(draft, new=True)) as connection:
-        migrate(connection, 0)
-        start_chain(connection)
+        make_tables(connection)
         if fill is not None:
             fill(Record(draft, connection, lock))
     draft.rename(path)
@@ -422,12 +420,7 @@ def add_outside_event(path: Path, target: str, event: Event, origin: str = "user
     """Add an event from another process, also while the run goes on; returns its number. Raises RecordError."""
     file = record_file(path)
     try:
-        with closing(connect(file)) as connection:
-            if version_of(connection, file) < SCHEMA_VERSION:
-                connection.close()
-                with Record.open(file) as record:
-                    return record.add_event(target, event, origin)
-            with Chain(connection).transaction() as sql:
-                return insert_event(sql, target, event, origin)
+        with closing(connect(file)) as connection, Chain(connection).transaction() as sql:
+            return insert_event(sql, target, event, origin)
     except sqlite3.Error as error:
         raise as_record_error(error, file) from None

@@ -30,7 +30,7 @@ def take_lock(path: Path) -> int:
         descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
     except OSError as error:
         raise _not_ours(name, path) or as_record_error(error, path) from None
-    with suppress(OSError):  # an earlier version made it for everybody
+    with suppress(OSError):  # the umask decides how it is made, and somebody may have opened it to others
         if stat.S_IMODE(os.fstat(descriptor).st_mode) != PRIVATE:
             os.fchmod(descriptor, PRIVATE)
     try:

@@ -6,11 +6,11 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from soakwatch.core.event_kinds import WINDOW, FindingKey, capture_reason, key_of
+from soakwatch.core.event_kinds import WINDOW, FindingKey, key_of
 from soakwatch.core.formatting import utc
 from soakwatch.record.source import StoredEvent
 from soakwatch_model.event import Event
-from soakwatch_model.finding import Finding, Mark, Outcome
+from soakwatch_model.finding import Finding, Mark
 from soakwatch_model.window import Window
 from soakwatch_rules.wording.quantities import counted, first_few
 
@@ -22,7 +22,7 @@ _MAX_NAMES = 3
 class Capture:
     """One interval; ``moments`` are the reasons for it, ``more`` how many further reasons have no name here.
 
-    ``findings`` are those among the reasons; None in a record of an earlier version, which kept the words only.
+    ``findings`` are those among the reasons.
     """
 
     anchor: str
@@ -30,7 +30,7 @@ class Capture:
     window: Window
     moments: tuple[Mark, ...]
     more: int
-    findings: frozenset[FindingKey] | None
+    findings: frozenset[FindingKey]
 
     @property
     def reason(self) -> str:
@@ -45,18 +45,12 @@ class Capture:
         """
         if finding.target not in {"", self.target}:
             return False
-        if self._made_for(finding):
+        if key_of(finding) in self.findings:
             return True
         if finding.marks:
             return any(self.window.begin_ns <= mark.begin_ns < self.window.end_ns for mark in finding.marks)
         touches = finding.window.begin_ns < self.window.end_ns and self.window.begin_ns < finding.window.end_ns
         return touches and finding.window.seconds <= _MAX_RELATED_S
-
-    def _made_for(self, finding: Finding) -> bool:
-        if self.findings is not None:
-            return key_of(finding) in self.findings
-        reasons = {capture_reason(finding, outcome) for outcome in (Outcome.FAIL, Outcome.WARN)}
-        return any(mark.text in reasons for mark in self.moments)
 
 
 def captures_of(events: Iterable[StoredEvent]) -> tuple[Capture, ...]:
@@ -94,12 +88,12 @@ def _capture(number: int, event: Event) -> Capture:
     )
 
 
-def _findings(event: Event) -> frozenset[FindingKey] | None:
-    """The findings for which it was made; None where the event does not say."""
+def _findings(event: Event) -> frozenset[FindingKey]:
+    """The findings for which it was made; none where the event does not say."""
     try:
         listed: object = json.loads(event.detail["findings"])
     except (KeyError, ValueError, RecursionError):
-        return None
+        return frozenset()
     known: set[FindingKey] = set()
     for item in listed if isinstance(listed, list) else ():
         match item:

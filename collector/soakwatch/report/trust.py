@@ -66,7 +66,7 @@ def _record(verdict: Verdict) -> tuple[str, bool]:
     if checked.changed:
         return f"the record was {checked.words}", False
     if checked.seal is None:
-        return "the record is not sealed" if checked.chained else "the record is from before seals", True
+        return "the record is not sealed", True
     return "the record is sealed and signed" if checked.seal.signature else "the record is sealed, not signed", True
 
 

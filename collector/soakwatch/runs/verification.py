@@ -23,7 +23,6 @@ class SealState(StrEnum):
     WHOLE = "whole and as sealed"
     CHANGED = "changed"
     UNSEALED = "not sealed"
-    OLD = "from before seals"
     OTHER_DIGEST = "not the sealed record that was asked for"
     UNSIGNED = "sealed but not signed"
     NOT_BY_THEM = "not signed by an allowed signer"
@@ -132,9 +131,6 @@ def verify(
 
 
 def _unsealed(view: RecordView, run: str, checked: Checked) -> Verification:
-    if not checked.chained:
-        line = f"from before seals: {run}; nothing tells whether it was changed (soakwatch seal seals it as it is)"
-        return Verification(SealState.OLD, run, checked, (line,))
     state = lifecycle_of(view.metas(), view.path)
     why = {"ended": "has ended", "broken off": "broke off", "running": "goes on", "waiting": "goes on"}[state]
     line = f"not sealed: {run} {why}; its chain of {checked.links} links was checked up to now, and nothing is changed"

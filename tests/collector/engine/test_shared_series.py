@@ -433,7 +433,7 @@ def test_an_owner_that_is_back_with_an_earlier_poll_is_taken(tmp_path: Path) -> 
 def test_a_record_that_took_everything_reads_without_the_zigzag(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A record from before series had owners, both sources in it, is read as if they had had them."""
+    """A record in which two sources brought one series is read as if the series had had its owner."""
     record, (snmp, ssh) = new(tmp_path, snmp=10, ssh=1)
     with record, Batches(record) as batches, monkeypatch.context() as before:
         before.setattr(Owners, "takes", lambda _, __, series, *___, **____: np.ones(series.shape, np.bool_))

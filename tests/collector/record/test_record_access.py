@@ -161,7 +161,7 @@ def test_a_stranger_cannot_hold_the_lock(public: Path) -> None:
 
 @as_root
 def test_a_lock_that_a_stranger_holds_is_no_run(public: Path) -> None:
-    """A record of an earlier version has a lock that everybody could hold: whoever does is named, and is no run."""
+    """A lock that everybody may open can be held by anybody: whoever does is named, and is no run."""
     folder = public / "run"
     closing(small_record(folder, 1)).__exit__()
     folder.chmod(0o755)
@@ -175,7 +175,7 @@ def test_a_lock_that_a_stranger_holds_is_no_run(public: Path) -> None:
                 attempt(folder)
             assert str(caught.value) == f"{said} (`kill {pid}`) and try again"
     Record.open(folder).close()
-    assert stat.S_IMODE((folder / "record.lock").stat().st_mode) == 0o600, "an older lock is closed when it is taken"
+    assert stat.S_IMODE((folder / "record.lock").stat().st_mode) == 0o600, "it is closed when it is taken"
     assert len(first_values(folder)) == 1
 
 

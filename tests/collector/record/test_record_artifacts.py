@@ -12,7 +12,6 @@ from soakwatch.core.errors import RecordError
 from soakwatch.record import Artifact, ArtifactEntry, Record, RecordView, artifact_name
 from soakwatch.record import _artifacts as artifacts
 from soakwatch.record._artifacts import MAX_BYTES, MAX_NAME_LENGTH
-from soakwatch.record._schema import APPLICATION_ID, STEPS
 from soakwatch_model.event import Event
 
 T0 = 1_700_000_000 * 10**9
@@ -65,21 +64,6 @@ def test_outputs_leave_room_for_evidence(tmp_path: Path, monkeypatch: pytest.Mon
         assert record.keep_artifact(Artifact("t0", "x/y", b"again", T0, "hook", ""))
         kept = [record.keep_artifact(Artifact(f"c{n}", "x/y", noise, T0, "capture", "")) for n in range(3)]
         assert kept == [True, True, False]
-
-
-def test_artifacts_of_an_older_record_are_read(tmp_path: Path) -> None:
-    """A record of the first version keeps its artifacts plain; they are read, and new ones stand beside them."""
-    connection = sqlite3.connect(tmp_path / "record.sqlite")
-    connection.executescript(f"{STEPS[0]} PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version=1;")
-    connection.execute("INSERT INTO artifact VALUES ('old', 'text/plain', x'6869')")
-    connection.commit()
-    connection.close()
-    with RecordView.open(tmp_path) as view:
-        assert view.artifacts() == (Artifact("old", "text/plain", b"hi"),)
-    with Record.open(tmp_path) as record:
-        assert record.put_artifact("new", "text/plain", b"ho")
-    with RecordView.open(tmp_path) as view:
-        assert [(artifact.name, artifact.data) for artifact in view.artifacts()] == [("new", b"ho"), ("old", b"hi")]
 
 
 def test_an_artifact_that_is_damaged_is_reported(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ import pytest
 
 from soakwatch.core.errors import RecordError
 from soakwatch.record import SCHEMA_VERSION, Record, RecordView, add_outside_event
-from soakwatch.record._schema import APPLICATION_ID, STEPS, migrate
+from soakwatch.record.external_events import external_events
 from soakwatch_model.event import Event
-from soakwatch_testing.records import KEYS, SECOND, first_values, small_poll, small_record
+from soakwatch_testing.records import first_values, small_poll, small_record
 
 
 def python(code: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -161,77 +161,29 @@ def test_what_is_no_record_is_named(tmp_path: Path) -> None:
     assert (tmp_path / "text").read_text() == "time,value\n" * 50
 
 
-def test_a_record_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
-    """A record of a newer schema is refused by reader, writer and outside events, in one sentence, and not changed."""
+@pytest.mark.parametrize(("version", "writer"), [(SCHEMA_VERSION + 1, "a newer"), (SCHEMA_VERSION - 1, "an older")])
+def test_a_record_of_another_version_is_left_alone(tmp_path: Path, version: int, writer: str) -> None:
+    """A record of another schema is refused by readers and writers in one sentence, and not changed."""
     record = small_record(tmp_path, 2)
     record.finish()
     record.close()
     file = tmp_path / "record.sqlite"
     connection = sqlite3.connect(file)
-    connection.execute(f"PRAGMA user_version={SCHEMA_VERSION + 1}")
+    connection.execute(f"PRAGMA user_version={version}")
     connection.close()
     before = file.read_bytes()
     event = Event("e", "", "", 1, None)
-    for attempt in (RecordView.open, Record.open, lambda path: add_outside_event(path, "", event)):
+
+    def external(path: Path) -> None:
+        with external_events(path):
+            pass
+
+    for attempt in (RecordView.open, Record.open, lambda path: add_outside_event(path, "", event), external):
         with pytest.raises(RecordError) as caught:
             attempt(tmp_path)
-        one_sentence(str(caught.value), str(file), f"version {SCHEMA_VERSION + 1}", "newer Soakwatch")
+        told = f"was written by {writer} Soakwatch, with schema version {version}", "the Soakwatch that wrote it"
+        one_sentence(str(caught.value), str(file), *told)
     assert file.read_bytes() == before
-
-
-def older(folder: Path) -> Path:
-    """A hand-made file of version 0: it has targets and texts, and no table for findings, artifacts or spans yet."""
-    file = folder / "record.sqlite"
-    connection = sqlite3.connect(file)
-    connection.executescript(
-        f"""
-        PRAGMA application_id={APPLICATION_ID};
-        CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-        CREATE TABLE target (name TEXT PRIMARY KEY, role TEXT NOT NULL) WITHOUT ROWID;
-        INSERT INTO meta VALUES ('name', 'an old run');
-        INSERT INTO target VALUES ('dut', 'dut');
-        """
-    )
-    connection.close()
-    return file
-
-
-def test_an_older_record_is_read_without_changing_it(tmp_path: Path) -> None:
-    """A reader reads an older record, and the file keeps every byte."""
-    file = older(tmp_path)
-    before = file.read_bytes()
-    with RecordView.open(tmp_path) as view:
-        assert view.meta("name") == "an old run"
-        assert view.roles() == {"dut": "dut"}
-        assert view.findings(live=False) == ()
-    assert file.read_bytes() == before
-
-
-def test_an_older_record_is_migrated_when_it_is_opened_for_writing(tmp_path: Path) -> None:
-    """Opening an older record for writing brings it up to date; what was in it stays, and it takes polls."""
-    file = older(tmp_path)
-    with Record.open(tmp_path) as record:
-        source = record.source("dut", "local", "dut/local", SECOND, required=True)
-        record.put([small_poll(source.id, 0)])
-    connection = sqlite3.connect(file)
-    assert connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION
-    connection.close()
-    with RecordView.open(tmp_path) as view:
-        assert view.meta("name") == "an old run"
-        assert len(view.series(KEYS[0])) == 1
-
-
-def test_a_migration_is_whole_or_nothing(tmp_path: Path) -> None:
-    """A step that fails leaves the file at the version that it had, with nothing of the step before."""
-    connection = sqlite3.connect(tmp_path / "f", isolation_level=None)
-    migrate(connection, 0)
-    with pytest.raises(sqlite3.OperationalError):
-        migrate(connection, SCHEMA_VERSION, (*STEPS, "CREATE TABLE more (a);", "CREATE TABLE meta (again);"))
-    assert connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION
-    assert not connection.execute("SELECT * FROM sqlite_schema WHERE name='more'").fetchall()
-    migrate(connection, SCHEMA_VERSION, (*STEPS, "CREATE TABLE more (a);"))
-    assert connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION + 1
-    connection.close()
 
 
 def compacted(folder: Path) -> Path:

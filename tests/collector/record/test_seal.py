@@ -15,7 +15,6 @@ from tests.reliability.changed_records import sealed_run
 from soakwatch.core.errors import RecordError
 from soakwatch.judge.record_verdict import judge_record
 from soakwatch.record import Record, RecordView, add_outside_event
-from soakwatch.record._schema import APPLICATION_ID, STEPS
 from soakwatch.record.external_events import external_events
 from soakwatch.record.seal import Checked
 from soakwatch_model.event import Event
@@ -169,7 +168,7 @@ def test_polls_that_are_no_blocks_yet_are_checked(tmp_path: Path) -> None:
     """A record that was never sealed: its chain is checked up to now."""
     small_record(tmp_path / "run", 20).close()
     before = checked(tmp_path / "run")
-    assert (before.chained, before.seal, before.changed) == (True, None, False)
+    assert (before.seal, before.changed) == (None, False)
     changed_by(tmp_path / "run", "UPDATE poll SET start_ns=start_ns+1 WHERE seq=20")
     assert [str(change) for change in checked(tmp_path / "run").changes] == [
         "table poll, row source 1, up to poll 20: not those that were written"
@@ -216,27 +215,9 @@ def test_the_chain_goes_on_after_a_kill(tmp_path: Path) -> None:
     assert not checked(tmp_path / "run").changed
 
 
-def test_a_record_of_an_older_version_says_so(tmp_path: Path) -> None:
-    """It has no chain: nothing can be said of it, also after it was opened for writing."""
-    path = tmp_path / "record.sqlite"
-    with closing(sqlite3.connect(path, isolation_level=None)) as sql:
-        sql.executescript(f"{STEPS[0]}{STEPS[1]} PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version=2;")
-    assert checked(tmp_path) == Checked(chained=False, links=0, seal=None)
-    with Record.open(tmp_path) as record:
-        record.source("dut", "local", "dut/local", SECOND, required=True)
-        record.put([small_poll(1, second) for second in range(5)])
-        record.finish()
-    assert checked(tmp_path) == Checked(chained=False, links=0, seal=None)
-    with Record.open(tmp_path) as record:
-        record.put_seal(T0)
-    assert not checked(tmp_path).changed
-    changed_by(tmp_path, "UPDATE source SET name='x'")
-    assert [change.table for change in checked(tmp_path).changes] == ["source"]
-
-
 @pytest.mark.parametrize("number", [-1, -2, 0, 99])
 def test_a_chain_cannot_be_said_away(sealed: Path, tmp_path: Path, number: int) -> None:
-    """A record with links is none of an older version."""
+    """A record without a chain is a changed one."""
     run = copied(sealed, tmp_path / "run")
     changed_by(run, f"UPDATE chain SET n={number}")
     assert checked(run).changed

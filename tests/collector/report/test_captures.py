@@ -137,7 +137,7 @@ def test_terminal_and_markdown_name_it_in_a_line() -> None:
     ],
 )
 def test_a_window_that_tells_nonsense_is_shown_as_text(detail: dict[str, str]) -> None:
-    """Whatever an agent or an older record says: a page, and nothing in it is a tag."""
+    """Whatever an agent says: a page, and nothing in it is a tag."""
     event = Event("recorder.window", "dut", "", MINUTE - 30 * S, MINUTE + 30 * S, detail)
     open_ended = Event("recorder.window", "dut", "", MINUTE, None, detail)
     record, verdict = recorded(event, open_ended)
@@ -149,12 +149,12 @@ def test_a_window_that_tells_nonsense_is_shown_as_text(detail: dict[str, str]) -
 
 
 def test_a_capture_names_the_finding_it_was_made_for_by_more_than_words() -> None:
-    """Two series whose long names begin alike are told apart; an earlier record names a finding by words only."""
+    """Two series whose long names begin alike are told apart; words alone name none."""
     near, far = (f"process={'a' * 150},instance={number}" for number in (0, 1))
     findings = [finding(Outcome.FAIL, "dut", "growth", "process.memory.rss", name) for name in (near, far)]
     why = capture_reason(findings[0], Outcome.WARN)
     assert why == capture_reason(findings[1], Outcome.WARN)
     keyed = window(0, f"rollout; {why}", findings=json.dumps([None, key_of(findings[0])]))
-    for event, related in ((keyed, [True, False]), (window(0, why), [True, True]), (window(0, "rollout"), [False] * 2)):
+    for event, related in ((keyed, [True, False]), (window(0, why), [False, False])):
         (capture,) = captures_of([StoredEvent(1, "agent", event)])
         assert [capture.shows(item) for item in findings] == related

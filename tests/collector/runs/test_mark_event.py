@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sqlite3
 import subprocess
 import threading
 import time
@@ -14,7 +13,6 @@ from typing import Literal, TypeVar
 import pytest
 
 from soakwatch.record import Record, RecordView
-from soakwatch.record._schema import STEPS, migrate
 from soakwatch.runs import mark_event as marking
 from soakwatch.runs.mark_event import (
     MAX_LABELS,
@@ -231,16 +229,6 @@ def test_an_event_of_a_run_that_ended_asks_for_another_judging(
         "failover marked",
         "the run has ended: to judge it with this event, run 'soakwatch judge last'",
     ]
-
-
-def test_an_older_record_is_brought_up_to_date(tmp_path: Path) -> None:
-    """An event can be added to a run of an older Soakwatch."""
-    connection = sqlite3.connect(tmp_path / "record.sqlite", isolation_level=None)
-    migrate(connection, 0, STEPS[:1])
-    connection.close()
-    stored = record_event(tmp_path, EventRequest("mark", "failover"), now())
-    with RecordView.open(tmp_path) as view:
-        assert view.events() == (stored,)
 
 
 def test_anything_is_kept_or_refused(run: Path) -> None:

@@ -23,7 +23,7 @@ Without a signature or a digest that was kept elsewhere, a seal tells damage and
 write the file can seal it again (docs/seal.md).
 \b
 Exit codes: 0 whole and as sealed, 1 changed or not signed by an allowed signer, 2 usage error or no record,
-3 cannot be decided: not sealed (its chain is checked up to now), from before seals, or not signed."""
+3 cannot be decided: not sealed (its chain is checked up to now), or not signed."""
 )
 @click.argument("run", metavar="RUN|BUNDLE")
 @click.option(
