@@ -83,7 +83,7 @@ class Columns:
 
         ``adds`` says that it is a gauge. What compaction has not rolled up is rolled up here.
         """
-        parts = [_rollups.kept(self._sql, series, begin_ns // MINUTE_NS, -(-end_ns // MINUTE_NS))]
+        parts = [_rollups.kept(self._sql, series, begin_ns // MINUTE_NS, -(-end_ns // MINUTE_NS), adds=adds)]
         rows = self._sql.execute(
             "SELECT block.axis, block.data FROM block JOIN axis ON axis.id = block.axis"
             " WHERE series=? AND block.id>? AND last_ns>=? AND first_ns<? ORDER BY block.id",

@@ -13,7 +13,7 @@ from soakwatch.record import _rollups
 from soakwatch.record._blocks import encode
 from soakwatch.record._digests import update_with_block
 from soakwatch.record._recent import POLL_COLUMNS, Column, PollRow, Recent, typed_runs, unpack
-from soakwatch.record.minutes import rolled_up
+from soakwatch.record.minutes import Cut, Minutes, cut, merged, rolled_up
 from soakwatch.record.model import Ints
 from soakwatch_model.metric import GAUGE
 
@@ -83,9 +83,11 @@ def _oldest(connection: sqlite3.Connection, source: int) -> tuple[list[PollRow],
 def _write_blocks(connection: sqlite3.Connection, chunk: int, first_block: int, recent: Recent, digest: _Hash) -> int:
     axes: dict[Axis, int] = {}
     gauges = {number for (number,) in connection.execute("SELECT id FROM series WHERE kind=?", (GAUGE,))}
+    cuts: dict[int, Cut | None] = {}
+    minutes: dict[int, tuple[Minutes, bool]] = {}
     block = first_block
     for series in sorted(recent.pieces):
-        column = recent.column(series)
+        column, adds, parts = recent.column(series), series in gauges, list[Minutes]()
         runs = typed_runs(column)
         for stretch, values in runs:
             if len(runs) == 1:
@@ -97,9 +99,13 @@ def _write_blocks(connection: sqlite3.Connection, chunk: int, first_block: int, 
             data = encode(values)
             connection.execute("INSERT INTO block VALUES (?,?,?,?)", (block, series, axis, data))
             update_with_block(digest, block, series, axis, data)
-            adds = series in gauges
-            _rollups.keep(connection, series, block, rolled_up(_times(recent, part), values, adds=adds), adds=adds)
             block += 1
+            times = _times(recent, part)
+            if axis not in cuts:
+                cuts[axis] = cut(times)
+            parts.append(rolled_up(times, values, adds=adds, at=cuts[axis]))
+        minutes[series] = merged(parts, adds=adds), adds
+    _rollups.keep(connection, first_block, block - 1, minutes)
     return block - 1
 
 

@@ -1,70 +1,81 @@
 """The roll-ups that compaction keeps beside the blocks: a cache. Where it is missing, readers roll up the blocks.
 
-A row of ``rollup`` has some successive minutes of one series, packed as blocks are once it is full. ``last_block`` is
-the newest block that is in it: a reader rolls up what came after that. No final verdict is made of roll-ups, so no seal
-covers them, and ``Record.finish`` drops them: only whoever follows a run asks for the minutes of days again and again.
+A row of ``rollup`` has some successive minutes of one series. A compaction adds a row that is not packed; once there
+are ``_PIECE_ROWS`` minutes in such open rows, they are packed as blocks are, ``_PIECE_ROWS`` in a row. A minute may be
+in several rows; they came in the order of ``last``, then of ``id``.
+
+``last`` is the latest minute in the row and those before it. ``open`` is 0 of a packed row; else it counts the minutes
+in open rows, up to this one. ``last_block`` is the newest block in the row: readers roll up what came after that.
+
+No final verdict is made of roll-ups, so no seal covers them, and ``Record.finish`` drops them: only whoever follows a
+run asks for the minutes of days again and again.
 """
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Mapping
 
 import numpy as np
 
 from soakwatch.record._blocks import decode, decode_ints, encode
 from soakwatch.record.minutes import Minutes, merged
+from soakwatch.record.model import Ints
 
-_PIECE_ROWS = (
-    128  # minutes of a row that is full; the newest row is written again at each compaction, and so not packed
-)
-_LEAST_READINGS = 5  # readings a minute: fewer are read as soon as their roll-up
+_PIECE_ROWS = 128  # minutes of a packed row
+_STAGGER = 16  # all series of a source at once would make one long compaction
+_LEAST_READINGS = 10  # readings a minute: fewer are read as soon as their roll-up, which is a third of their bytes
 _COUNT_BITS = 20  # a key is a minute and how many readings it has: to pack one column takes half the time of two
 
+_Row = tuple[int, int, int, int, int, bytes, bytes]
 
-def keep(sql: sqlite3.Connection, series: int, block: int, minutes: Minutes, *, adds: bool) -> None:
-    """Keep the minutes of a new block, inside the caller's transaction, if those of all blocks before it are kept."""
-    if not len(minutes):
-        return
-    first = int(minutes.number[0])
-    before = sql.execute("SELECT max(id) FROM block WHERE series=? AND id<?", (series, block)).fetchone()[0]
-    rows = sql.execute(  # the newest, and those that minutes which come late belong to
-        "SELECT id, last, size, last_block, keys, figures FROM rollup WHERE series=?"
-        " AND last>=min(?, (SELECT max(last) FROM rollup WHERE series=?)) ORDER BY last",
-        (series, first, series),
+
+def keep(
+    sql: sqlite3.Connection, first_block: int, last_block: int, minutes: Mapping[int, tuple[Minutes, bool]]
+) -> None:
+    """Keep the minutes of the blocks of a new chunk, inside the caller's transaction.
+
+    ``minutes`` has them by series, and whether they add up. A series whose earlier blocks are not all kept is left out.
+    """
+    rows = sql.execute(
+        "SELECT new.series, new.block, (SELECT max(id) FROM block WHERE series=new.series AND id<?1),"
+        " rollup.last, rollup.open, rollup.last_block"
+        " FROM (SELECT series, max(id) AS block FROM block WHERE id BETWEEN ?1 AND ?2 GROUP BY series) AS new"
+        " LEFT JOIN rollup ON rollup.id="
+        "(SELECT id FROM rollup WHERE series=new.series ORDER BY last DESC, id DESC LIMIT 1)",
+        (first_block, last_block),
     ).fetchall()
-    seldom = minutes.count.sum() < _LEAST_READINGS * len(minutes)
-    if (rows[-1][3] if rows else None) != before or (before is None and seldom):
-        return
-    open_ = [row for row in rows if row[1] >= first or row[2] < _PIECE_ROWS]
-    whole = merged([*(_unpacked(row[2], *row[4:]) for row in open_), minutes], adds=adds)
-    sql.executemany("DELETE FROM rollup WHERE id=?", [row[:1] for row in open_])
-    for low in range(0, len(whole), _PIECE_ROWS):
-        piece = slice(low, low + _PIECE_ROWS)
-        number = whole.number[piece]
-        key, figure = number << _COUNT_BITS | whole.count[piece], whole.figure[piece]
-        full = number.size == _PIECE_ROWS
-        sql.execute(
-            "INSERT INTO rollup (series, first, last, size, last_block, keys, figures) VALUES (?,?,?,?,?,?,?)",
-            (
-                *(series, int(number[0]), int(number[-1]), number.size, block),
-                *((encode(key), encode(figure)) if full else (key.tobytes(), figure.tobytes())),
-            ),
-        )
+    new: list[_Row] = []
+    for series, block, before, last, open_, covered in rows:
+        part, adds = minutes[series]
+        size = len(part)
+        seldom = before is None and part.count.sum() < _LEAST_READINGS * size
+        if not size or covered != before or seldom:
+            continue
+        latest, waiting = last or 0, (open_ or 0) + size
+        if waiting < _PIECE_ROWS + series % _STAGGER * 4:
+            new.append((series, int(part.number[0]), max(latest, int(part.number[-1])), waiting, block, *_plain(part)))
+        else:
+            new += _packed(sql, series, latest, block, part, adds=adds)
+    sql.executemany(
+        "INSERT INTO rollup (series, first, last, open, last_block, keys, figures) VALUES (?,?,?,?,?,?,?)", new
+    )
 
 
-def kept(sql: sqlite3.Connection, series: int, begin: int, end: int) -> Minutes:
+def kept(sql: sqlite3.Connection, series: int, begin: int, end: int, *, adds: bool) -> Minutes:
     """The minutes begin <= number < end that are kept of a series, and some beside them. Raises ValueError."""
     rows = sql.execute(
-        "SELECT size, keys, figures FROM rollup WHERE series=? AND last>=? AND first<? ORDER BY last",
+        "SELECT open, keys, figures FROM rollup WHERE series=? AND last>=? AND first<? ORDER BY last, id",
         (series, begin, end),
     )
-    return merged([_unpacked(*row) for row in rows], adds=True)  # no minute is in two of them
+    return merged([_unpacked(*row) for row in rows], adds=adds)
 
 
 def covered(sql: sqlite3.Connection, series: int) -> int:
     """The newest block of a series whose minutes are kept, and those of all blocks before it; 0 if there is none."""
-    newest: int | None = sql.execute("SELECT max(last_block) FROM rollup WHERE series=?", (series,)).fetchone()[0]
-    return newest or 0
+    row = sql.execute("SELECT last_block FROM rollup WHERE series=? ORDER BY last DESC, id DESC LIMIT 1", (series,))
+    newest: tuple[int] | None = row.fetchone()
+    return newest[0] if newest else 0
 
 
 def drop(sql: sqlite3.Connection) -> None:
@@ -72,9 +83,35 @@ def drop(sql: sqlite3.Connection) -> None:
     sql.execute("DELETE FROM rollup")
 
 
-def _unpacked(size: int, keys: bytes, figures: bytes) -> Minutes:
-    if size == _PIECE_ROWS:
-        key, figure = decode_ints(keys), decode(figures).astype(np.float64, copy=False)
-    else:
+def _packed(sql: sqlite3.Connection, series: int, latest: int, block: int, part: Minutes, *, adds: bool) -> list[_Row]:
+    """The rows that stand for those that are open and for a new part: all packed but the last, where it is not full."""
+    rows = sql.execute(
+        "SELECT id, open, keys, figures FROM rollup WHERE series=? AND open>0 ORDER BY last, id", (series,)
+    ).fetchall()
+    whole = merged([*(_unpacked(*row[1:]) for row in rows), part], adds=adds)
+    sql.executemany("DELETE FROM rollup WHERE id=?", [row[:1] for row in rows])
+    made: list[_Row] = []
+    for low in range(0, len(whole), _PIECE_ROWS):
+        piece = slice(low, low + _PIECE_ROWS)
+        some = Minutes(whole.number[piece], whole.count[piece], whole.figure[piece])
+        latest = max(latest, int(some.number[-1]))
+        full = len(some) == _PIECE_ROWS
+        packed = (encode(_keys(some)), encode(some.figure)) if full else _plain(some)
+        made.append((series, int(some.number[0]), latest, 0 if full else len(some), block, *packed))
+    return made
+
+
+def _plain(minutes: Minutes) -> tuple[bytes, bytes]:
+    return _keys(minutes).tobytes(), minutes.figure.tobytes()
+
+
+def _keys(minutes: Minutes) -> Ints:
+    return minutes.number << _COUNT_BITS | minutes.count
+
+
+def _unpacked(open_: int, keys: bytes, figures: bytes) -> Minutes:
+    if open_:
         key, figure = np.frombuffer(keys, np.int64), np.frombuffer(figures, np.float64)
+    else:
+        key, figure = decode_ints(keys), decode(figures).astype(np.float64, copy=False)
     return Minutes(key >> _COUNT_BITS, key & ((1 << _COUNT_BITS) - 1), figure)

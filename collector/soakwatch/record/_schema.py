@@ -74,7 +74,7 @@ CREATE TABLE chain (
 CREATE TABLE seal (
   n INTEGER PRIMARY KEY, document TEXT NOT NULL, signature TEXT, stamp BLOB);
 CREATE TABLE rollup (
-  id INTEGER PRIMARY KEY, series INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, size INTEGER NOT NULL,
+  id INTEGER PRIMARY KEY, series INTEGER NOT NULL, first INTEGER NOT NULL, last INTEGER NOT NULL, open INTEGER NOT NULL,
   last_block INTEGER NOT NULL, keys BLOB NOT NULL, figures BLOB NOT NULL);
 CREATE INDEX rollup_series ON rollup (series, last);
 INSERT INTO chain VALUES (0, 0, x'', x'');

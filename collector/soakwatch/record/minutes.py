@@ -36,6 +36,15 @@ class Minutes:
         return int(self.number.size)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Cut:
+    """The minutes of times in order, and the positions of the first reading of each and of the one behind its last."""
+
+    number: Ints
+    starts: Ints
+    ends: Ints
+
+
 NO_MINUTES = Minutes(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 
 
@@ -52,11 +61,23 @@ def starts_of(time_ns: Ints, begin_ns: int = 0) -> tuple[Ints, Ints]:
     return number[starts], starts
 
 
-def rolled_up(time_ns: Ints, values: Values, *, adds: bool) -> Minutes:
-    """The minutes of some readings, which may be in any order; ``adds`` says that they are of a gauge.
+def cut(time_ns: Ints) -> Cut | None:
+    """Where the minutes of some times begin, for ``rolled_up`` of all series that have the same times; None where they
+    are not in order."""
+    if not time_ns.size or not bool((time_ns[1:] >= time_ns[:-1]).all()):
+        return None
+    number, starts = starts_of(time_ns)
+    return Cut(number, starts, np.append(starts[1:], time_ns.size))
+
+
+def rolled_up(time_ns: Ints, values: Values, *, adds: bool, at: Cut | None = None) -> Minutes:
+    """The minutes of some readings, which may be in any order; ``adds`` says that they are of a gauge, ``at`` is the
+    ``cut`` of their times where it is known.
 
     What is no number is left out.
     """
+    if at is not None and (values.dtype.kind != "f" or bool(np.isfinite(values).all())):
+        return _cut_up(at, values, adds=adds)
     if values.dtype.kind == "f" and not (good := np.isfinite(values)).all():
         time_ns, values = time_ns[good], values[good]
     if not time_ns.size:
@@ -64,12 +85,17 @@ def rolled_up(time_ns: Ints, values: Values, *, adds: bool) -> Minutes:
     if not bool((time_ns[1:] >= time_ns[:-1]).all()):  # polls came late
         order = np.argsort(time_ns, kind="stable")
         time_ns, values = time_ns[order], values[order]
-    number, starts = starts_of(time_ns)
-    ends = np.append(starts[1:], time_ns.size)
+    in_order = cut(time_ns)
+    assert in_order is not None
+    return _cut_up(in_order, values, adds=adds)
+
+
+def _cut_up(at: Cut, values: Values, *, adds: bool) -> Minutes:
     if not adds:
-        return Minutes(number, ends - starts, values[ends - 1].astype(np.float64))
+        return Minutes(at.number, at.ends - at.starts, values[at.ends - 1].astype(np.float64))
     with np.errstate(over="ignore", invalid="ignore"):
-        return Minutes(number, ends - starts, np.add.reduceat(values.astype(np.float64, copy=False), starts))
+        figure = np.add.reduceat(values.astype(np.float64, copy=False), at.starts)
+    return Minutes(at.number, at.ends - at.starts, figure)
 
 
 def merged(parts: Sequence[Minutes], *, adds: bool) -> Minutes:
