@@ -41,7 +41,7 @@ Manner = Literal["recent", "minutes", "whole"]
 
 HOUR_NS = 3_600_000_000_000
 _FOREVER = 2**62
-_CACHE_BYTES = 8 * 2**20  # of blocks that were decoded: most of the last hour is asked for again within it
+_CACHE_BYTES = 2 * 2**20  # of decoded blocks; 4 and 8 MB save no CPU (tests/bench/live.py)
 _MAX_MINUTES = 4320  # of a series that rules are shown: 72 h; of a longer run they are minutes of two, of four
 _TAIL = 64  # newest readings that the whole view shows of a series beside its changes
 _STATES = frozenset(
