@@ -17,7 +17,7 @@ import yaml
 from soakwatch.cli.main import COMMANDS
 from soakwatch.judge.adjudicate.order import RULINGS
 from soakwatch.plan import load_plan, plan_from_text
-from soakwatch.sinks.registry import destinations
+from soakwatch.transfer.sinks.registry import destinations
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -34,10 +34,6 @@ from numpy.typing import NDArray
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.registry import rule_class, rules
 from soakwatch.core.suggest import hint
-from soakwatch.importing.command_line import options_of
-from soakwatch.importing.files import import_files, stem_of
-from soakwatch.importing.plausibility import possible
-from soakwatch.importing.rule_coverage import growth_of, notes_on_rules
 from soakwatch.integrations.attach import attach
 from soakwatch.judge.baseline import baseline_window
 from soakwatch.judge.judge import RuleUse, judge
@@ -51,6 +47,10 @@ from soakwatch.sources.tables.columns import IMPORTED, NO_UNIT
 from soakwatch.sources.tables.times import TimeOptions, time_reading
 from soakwatch.sources.tables.units import Unit, into
 from soakwatch.sources.tables.units import unit as unit_of
+from soakwatch.transfer.importing.command_line import options_of
+from soakwatch.transfer.importing.files import import_files, stem_of
+from soakwatch.transfer.importing.plausibility import possible
+from soakwatch.transfer.importing.rule_coverage import growth_of, notes_on_rules
 from soakwatch_model.case import Before, Case
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from soakwatch.sinks.grafana import EMPTY_FOLDERS, Grafana, provisioning
+from soakwatch.transfer.sinks.grafana import EMPTY_FOLDERS, Grafana, provisioning
 from soakwatch_dashboards import compare, device, fleet, monitor, run
 from soakwatch_dashboards.board import Board, to_json
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from grafana_foundation_sdk.builders.dashboard import QueryVariable
 from grafana_foundation_sdk.models.dashboard import DynamicConfigValue, Panel
 
-from soakwatch.sinks.grafana import WALL
+from soakwatch.transfer.sinks.grafana import WALL
 from soakwatch_dashboards.board import DEVICE_UID, RUN, RUN_UID, Board, Columns, Row, Section, marks, targets, variable
 from soakwatch_dashboards.common import (
     DROP_COUNTERS,

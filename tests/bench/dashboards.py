@@ -20,9 +20,9 @@ from pathlib import Path
 import psutil
 from soakwatch_dashboards.reading import Asked, asked, parse
 
-from soakwatch.sinks.aligned import METRICS
-from soakwatch.sinks.grafana import dashboards
-from soakwatch.sinks.lines import key
+from soakwatch.transfer.sinks.aligned import METRICS
+from soakwatch.transfer.sinks.grafana import dashboards
+from soakwatch.transfer.sinks.lines import key
 from soakwatch_model.metric import BY_NAME
 from soakwatch_testing.influxd import BUCKET, Influxd, find_influxd, run_influxd
 

@@ -172,7 +172,7 @@ def measure(process: psutil.Popen, seen: Seen) -> None:
     """CPU and memory of the sink's process."""
     try:
         for child in process.children():
-            if "soakwatch.sinks" in child.cmdline():
+            if "soakwatch.transfer.sinks" in child.cmdline():
                 times = child.cpu_times()
                 seen.feed[child.pid] = times.user + times.system
                 seen.feed_mb = max(seen.feed_mb, child.memory_info().rss / 1e6)

@@ -26,8 +26,8 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.bench.record import BEGIN_NS, polls, signals
 
 from soakwatch.record import Record
-from soakwatch.sinks.influxdb import GRAINS_NS, Influxdb
-from soakwatch.sinks.push import push
+from soakwatch.transfer.sinks.influxdb import GRAINS_NS, Influxdb
+from soakwatch.transfer.sinks.push import push
 from soakwatch_testing.influxd import BUCKET, ORG, find_influxd, start_influxd
 from soakwatch_testing.victoria import find_victoria, start_victoria
 

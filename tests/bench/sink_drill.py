@@ -29,7 +29,7 @@ import psutil
 from soakwatch.core.units import seconds, show_seconds
 from soakwatch.record import RecordView
 from soakwatch.report.sections.sinks import sink_accounts
-from soakwatch.sinks.backoff import MAX_PAUSE_S
+from soakwatch.transfer.sinks.backoff import MAX_PAUSE_S
 from soakwatch_model.sample import PollOutcome
 from soakwatch_testing.influxd import BUCKET, ORG, Influxd, find_influxd, start_influxd
 
@@ -128,7 +128,7 @@ def _weigh(pid: int, peak: Counter[str], over: threading.Event) -> None:
             peak["collector"] = max(peak["collector"], collector.memory_info().rss)
             for child in collector.children():
                 with suppress(psutil.Error):
-                    if "soakwatch.sinks" in child.cmdline():
+                    if "soakwatch.transfer.sinks" in child.cmdline():
                         peak["feed"] = max(peak["feed"], child.memory_info().rss)
 
 

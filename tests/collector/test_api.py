@@ -227,8 +227,8 @@ def test_a_bad_table_is_a_value_error(tmp_path: Path) -> None:
 
 def test_a_record_is_opened(tmp_path: Path) -> None:
     """By folder; its series are arrays."""
-    from soakwatch.importing.files import import_files
-    from soakwatch.importing.timeline import ImportOptions
+    from soakwatch.transfer.importing.files import import_files
+    from soakwatch.transfer.importing.timeline import ImportOptions
 
     import_files([str(table(tmp_path))], tmp_path / "runs" / "a", "a", ImportOptions())
     for name in (str(tmp_path / "runs" / "a"), "a", "last"):

@@ -16,12 +16,12 @@ from soakwatch_dashboards.reading import asked, parse
 
 from soakwatch.core.labels import LABELS_KEY, labels_json
 from soakwatch.record import Record
-from soakwatch.sinks.abc import RefusedLine
-from soakwatch.sinks.aligned import METRICS
-from soakwatch.sinks.feed import Feed
-from soakwatch.sinks.grafana import dashboards
-from soakwatch.sinks.influxdb import Influxdb
-from soakwatch.sinks.influxdb.write import Writer
+from soakwatch.transfer.sinks.abc import RefusedLine
+from soakwatch.transfer.sinks.aligned import METRICS
+from soakwatch.transfer.sinks.feed import Feed
+from soakwatch.transfer.sinks.grafana import dashboards
+from soakwatch.transfer.sinks.influxdb import Influxdb
+from soakwatch.transfer.sinks.influxdb.write import Writer
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Forecast, Outcome
 from soakwatch_model.metric import BY_NAME

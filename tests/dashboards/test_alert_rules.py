@@ -13,8 +13,8 @@ import pytest
 import yaml
 from tests.dashboards.alerting import AlertFile, Group, Rule, alarms, values_of_alarms
 
-from soakwatch.sinks.grafana import ALERT_FOLDER, FOLDER, SOURCE_UID, Grafana, dashboards, provisioning
-from soakwatch.sinks.lines import Value, key, line
+from soakwatch.transfer.sinks.grafana import ALERT_FOLDER, FOLDER, SOURCE_UID, Grafana, dashboards, provisioning
+from soakwatch.transfer.sinks.lines import Value, key, line
 from soakwatch_testing.influxd import Influxd, run_influxd
 
 SECOND, MINUTE, HOUR, DAY = 1, 60, 3_600, 86_400

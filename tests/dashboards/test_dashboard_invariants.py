@@ -18,10 +18,10 @@ from soakwatch_dashboards.reading import Dashboard, Heading, Link, Override, Pan
 from soakwatch_dashboards.style import AXIS, GREEN, LOAD, OUTCOMES, PHASES, RED, STATES, TILE, unit_of
 
 from soakwatch.plan.phase import PHASES as PLANNED_PHASES
-from soakwatch.sinks.aligned import METRICS, ZERO_NS
-from soakwatch.sinks.annotations import RANK
-from soakwatch.sinks.grafana import SOURCE_UID, dashboards
-from soakwatch.sinks.timeline import ENDED, NO_PHASE, NO_READING, OK
+from soakwatch.transfer.sinks.aligned import METRICS, ZERO_NS
+from soakwatch.transfer.sinks.annotations import RANK
+from soakwatch.transfer.sinks.grafana import SOURCE_UID, dashboards
+from soakwatch.transfer.sinks.timeline import ENDED, NO_PHASE, NO_READING, OK
 from soakwatch_model.metric import BY_NAME
 
 GLOBALS = {"__interval", "__range_s", "__from", "__to", "timeFilter", "__data"}

@@ -13,9 +13,9 @@ from jsonschema import Draft7Validator
 from jsonschema.exceptions import ValidationError
 from tests.dashboards.grafana_types import VERSIONS, file_of
 
-from soakwatch.sinks.grafana import dashboards, dashboards_for
-from soakwatch.sinks.grafana.models import Object, inner, objects, panels_of, parsed
-from soakwatch.sinks.grafana.versions import VERSIONS as VERSIONS_OF_GRAFANA
+from soakwatch.transfer.sinks.grafana import dashboards, dashboards_for
+from soakwatch.transfer.sinks.grafana.models import Object, inner, objects, panels_of, parsed
+from soakwatch.transfer.sinks.grafana.versions import VERSIONS as VERSIONS_OF_GRAFANA
 
 PAGE = "http://soak.lab:8080"
 MARKS = ("annotations", "list", "target")

@@ -16,8 +16,8 @@ from soakwatch_dashboards.__main__ import IN_COMPOSE
 from tests.dashboards.grafana_types import VERSIONS as TYPES
 
 from soakwatch.cli.main import run
-from soakwatch.sinks.grafana import SOURCE_UID, dashboards, dashboards_for, provisioning
-from soakwatch.sinks.grafana.versions import LEAST, VERSIONS
+from soakwatch.transfer.sinks.grafana import SOURCE_UID, dashboards, dashboards_for, provisioning
+from soakwatch.transfer.sinks.grafana.versions import LEAST, VERSIONS
 from soakwatch.web.routes.page import ENDPOINTS
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -177,7 +177,7 @@ def wheel_files(checkout: Path) -> dict[str, Path]:
 
 def test_the_wheel_has_the_dashboards() -> None:
     """All five, as they are committed: an installation without the checkout writes the same."""
-    folder = "soakwatch/sinks/grafana/dashboards/"
+    folder = "soakwatch/transfer/sinks/grafana/dashboards/"
     packed = {
         Path(name).name: file.read_text()
         for name, file in wheel_files(DEPLOY.parent).items()

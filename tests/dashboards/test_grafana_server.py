@@ -26,7 +26,7 @@ from tests.dashboards.filling import BOARDS, RUNNING, RUNS, View, chosen, view_o
 from tests.dashboards.test_alert_rules import RULES
 from tests.needs import needs_chromium
 
-from soakwatch.sinks.grafana import SOURCE_UID, WALL, dashboards_for
+from soakwatch.transfer.sinks.grafana import SOURCE_UID, WALL, dashboards_for
 from soakwatch_testing.influxd import BUCKET, Influxd
 
 pytestmark = pytest.mark.skipif(

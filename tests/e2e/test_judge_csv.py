@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch.importing.command_line import is_table
+from soakwatch.transfer.importing.command_line import is_table
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 T0 = 1_767_225_600

@@ -18,8 +18,6 @@ from tests.collector.sources.snmp.message import community_message as asked
 from tests.collector.sources.snmp.message import object_id, parse_message, request
 
 from soakwatch.core.errors import PlanError
-from soakwatch.importing.build_series import read_table
-from soakwatch.importing.timeline import timeline
 from soakwatch.plan import load_plan
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.loads.command.tick import parse_tick
@@ -40,6 +38,8 @@ from soakwatch.sources.tables.errors import DataError
 from soakwatch.sources.tables.options import Options
 from soakwatch.sources.transport.snmp import ber
 from soakwatch.sources.transport.snmp.datagram import inspect
+from soakwatch.transfer.importing.build_series import read_table
+from soakwatch.transfer.importing.timeline import timeline
 from soakwatch_agent.framing import FrameError, frame_of
 from soakwatch_agent.wire import WireError, decode, encode
 from soakwatch_model.event import Event

@@ -40,8 +40,8 @@ from soakwatch.report.files import REPORT_FILES
 from soakwatch.runs.device_figures import DeviceFigures
 from soakwatch.runs.running_elsewhere import listed_as_running
 from soakwatch.runs.watching import course_words
-from soakwatch.sinks.registry import destinations
-from soakwatch.sinks.supervisor import SinkProcesses
+from soakwatch.transfer.sinks.registry import destinations
+from soakwatch.transfer.sinks.supervisor import SinkProcesses
 from soakwatch.web.supervisor import supervised_web
 from soakwatch_model.event import Event
 

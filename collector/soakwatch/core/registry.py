@@ -126,7 +126,9 @@ class Registry:
     pollers: PluginFolder
     loads: PluginFolder
     rules: PluginFolder
-    sinks: PluginFolder = PluginFolder("soakwatch.sinks", "sink", "soakwatch.sinks", "class Config(SinkConfig):")
+    sinks: PluginFolder = PluginFolder(
+        "soakwatch.transfer.sinks", "sink", "soakwatch.sinks", "class Config(SinkConfig):"
+    )
     executors: PluginFolder = PluginFolder("", EXECUTOR, "soakwatch.executors")
 
 

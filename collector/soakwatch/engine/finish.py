@@ -24,7 +24,7 @@ from soakwatch.record.model import MONITOR_ORIGIN
 from soakwatch.record.seal import Checked
 from soakwatch.report.files import REPORT_FILES, write_reports
 from soakwatch.runs.sealing import Sealing, seal
-from soakwatch.sinks.supervisor import SinkProcesses
+from soakwatch.transfer.sinks.supervisor import SinkProcesses
 from soakwatch_model.finding import Finding, Outcome
 
 

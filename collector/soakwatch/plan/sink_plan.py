@@ -1,7 +1,7 @@
 """Where a run's samples are also written while it is running, as a plan says it: ``sinks: [{influxdb: {…}}]``.
 
-The keys of a sink are those of its own ``Config`` (soakwatch.sinks.abc); it is looked up by name in the folder of sinks
-and among the entry points of the group ``soakwatch.sinks``, as the config of a poller is.
+The keys of a sink are those of its own ``Config`` (soakwatch.transfer.sinks.abc); it is looked up by name in the
+folder of sinks and among the entry points of the group ``soakwatch.sinks``, as the config of a poller is.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from soakwatch.engine.start import begin
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record import Record, RecordView
 from soakwatch.record.queue import Committer, Notes
-from soakwatch.sinks.supervisor import SinkProcesses
+from soakwatch.transfer.sinks.supervisor import SinkProcesses
 from soakwatch_model.sample import NOTHING, Poll, PollOutcome
 
 

@@ -26,9 +26,9 @@ DAY = Window(0, 86_400 * SECOND)
 RULES = {
     "blade_loss": (
         "leads=Leads(Crash.DEVICE, whole_device=True, explains=('process_restart',)), rank=25, "
-        "words=Words('a blade left the chassis')"
+        "words=RuleWords('a blade left the chassis')"
     ),
-    "table_growth": "growth=GrowthMethod.STAGES, words=Words('a table keeps growing')",
+    "table_growth": "growth=GrowthMethod.STAGES, words=RuleWords('a table keeps growing')",
     "own_account": "judges=Judges.ANSWERS, inconclusive=Inconclusive(required=True)",
     "silent": None,
 }
@@ -40,9 +40,7 @@ def strangers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     for name, traits in RULES.items():
         declared = "" if traits is None else f"\n\nTRAITS = Traits({traits})\n"
         text = f"class {''.join(part.capitalize() for part in name.split('_'))}:\n    name = {name!r}\n{declared}"
-        imports = (
-            "from soakwatch_rules.traits import Crash, GrowthMethod, Inconclusive, Leads, Judges, Traits, Words\n\n\n"
-        )
+        imports = "from soakwatch_rules.traits import Crash, GrowthMethod, Inconclusive, Leads, Judges, RuleWords, Traits\n\n\n"
         (tmp_path / f"{name}.py").write_text(imports + text, encoding="utf-8")
     monkeypatch.setattr(detectors, "__path__", [*detectors.__path__, str(tmp_path)])
     traits_of.cache_clear()

@@ -145,7 +145,7 @@ from typing import ClassVar
 from soakwatch_rules.finding_draft import draft
 from soakwatch_model.finding import Outcome
 from soakwatch_rules.rule import RuleSpec
-from soakwatch_rules.traits import Traits, Words
+from soakwatch_rules.traits import RuleWords, Traits
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +167,7 @@ class DoorOpened:
         return (replace(draft(self, case, series), outcome=Outcome.FAIL if cold else Outcome.PASS, reason="open"),)
 
 
-TRAITS = Traits(Words("somebody opened the cabinet"))
+TRAITS = Traits(RuleWords("somebody opened the cabinet"))
 '''
 
 

@@ -35,8 +35,8 @@ how seal and signature are checked by hand. docs/seal.md says what that proves."
 def command(run: str, output: Path | None, force: bool, runs_folder: Path) -> None:  # noqa: FBT001 - click's signature
     """Bundle RUN (a folder, a record file, or 'last'), which must have ended."""
     from soakwatch.core.units import show_bytes
-    from soakwatch.export.bundle import SUFFIX, write_bundle
     from soakwatch.runs.catalog import find_run
+    from soakwatch.transfer.export.bundle import SUFFIX, write_bundle
 
     found = find_run(run, runs_folder)
     name = found.stem if found.is_file() else found.resolve().name

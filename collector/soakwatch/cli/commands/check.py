@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from soakwatch.engine.plan_check import SourceCheck
     from soakwatch.plan import Plan
     from soakwatch.plan.label_plan import LabelPlan
-    from soakwatch.sinks.check import SinkCheck
+    from soakwatch.transfer.sinks.check import SinkCheck
 
 
 _MAX_METRICS = 12  # of a source, on a terminal
@@ -133,8 +133,8 @@ def _show_references(plan: Plan, runs: Path) -> None:
 
 def _check_sinks(plan: Plan) -> tuple[tuple[SinkCheck, ...], tuple[str, ...]]:
     """The results of checking the plan's sinks, and a sentence for each one that does not accept lines."""
-    from soakwatch.sinks.check import check_sinks
-    from soakwatch.sinks.registry import destinations
+    from soakwatch.transfer.sinks.check import check_sinks
+    from soakwatch.transfer.sinks.registry import destinations
 
     checks = check_sinks(destinations(plan.sinks).values())
     return checks, tuple(f"{plan.origin}: sinks: {check.error}" for check in checks if check.error is not None)

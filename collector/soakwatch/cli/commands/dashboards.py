@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from soakwatch.sinks.grafana.versions import LEAST, VERSIONS
+from soakwatch.transfer.sinks.grafana.versions import LEAST, VERSIONS
 
 NEXT = """next:
 1. copy {out}/provisioning to /etc/grafana/provisioning; or import {out}/dashboards and add a data source with uid {uid}
@@ -85,7 +85,7 @@ def command(
     The files are listed on standard output, the next steps on standard error. Files that exist and differ are not
     overwritten without --force.
     """
-    from soakwatch.sinks.grafana import ALERT_FOLDER, FOLDER, SOURCE_UID, WALL, Grafana, write_grafana
+    from soakwatch.transfer.sinks.grafana import ALERT_FOLDER, FOLDER, SOURCE_UID, WALL, Grafana, write_grafana
 
     token = "$INFLUXDB_TOKEN" if token_file is None else f"$__file{{{token_file}}}"
     grafana = Grafana(url, bucket, token, folder or str((out / "dashboards").resolve()), version, page)

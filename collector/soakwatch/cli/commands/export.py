@@ -70,7 +70,9 @@ def command(
 ) -> None:
     """Export RUN… (folders, record files, or 'last') to files for other programs."""
     from soakwatch.core.tables import harmless, show_table
-    from soakwatch.export.dataset import (
+    from soakwatch.record.frames import Selection
+    from soakwatch.runs.catalog import find_run
+    from soakwatch.transfer.export.dataset import (
         SUFFIXES,
         ExportOptions,
         export_file,
@@ -78,8 +80,6 @@ def command(
         export_stream,
         runs_of,
     )
-    from soakwatch.record.frames import Selection
-    from soakwatch.runs.catalog import find_run
 
     found = [find_run(name, runs_folder) for name in names]
     if plan:
@@ -111,7 +111,7 @@ def command(
 
 def _plan(record: Path, folder: Path, *, force: bool) -> None:
     from soakwatch.core.tables import harmless
-    from soakwatch.export.plan_files import write_plan
+    from soakwatch.transfer.export.plan_files import write_plan
 
     result = write_plan(record, folder, force=force)
     for path in result.files:

@@ -13,11 +13,11 @@ import click
 
 from soakwatch.cli.options import LabelCommand, group_option, label_option, runs_option
 from soakwatch.core.errors import PlanError, RecordError
-from soakwatch.importing.command_line import options_of, table_options
-from soakwatch.sinks.addresses import HELP, MAP_FILE, is_database
+from soakwatch.transfer.importing.command_line import options_of, table_options
+from soakwatch.transfer.sinks.addresses import HELP, MAP_FILE, is_database
 
 if TYPE_CHECKING:
-    from soakwatch.importing.files import ImportedRun
+    from soakwatch.transfer.importing.files import ImportedRun
 
 
 @click.command(
@@ -79,8 +79,8 @@ def command(
 
     from soakwatch.core.registry import rule_class
     from soakwatch.core.tables import harmless
-    from soakwatch.importing.files import import_files, stem_of
     from soakwatch.runs.catalog import kept_if_filled, new_folder
+    from soakwatch.transfer.importing.files import import_files, stem_of
 
     for rule in names:
         rule_class(rule)
@@ -117,8 +117,8 @@ def _import_database(
 
     from soakwatch.core.tables import harmless
     from soakwatch.runs.catalog import kept_if_filled, new_folder
-    from soakwatch.sinks.influxdb.read.address import database_of
-    from soakwatch.sinks.influxdb.read.command_line import import_database, name_of
+    from soakwatch.transfer.sinks.influxdb.read.address import database_of
+    from soakwatch.transfer.sinks.influxdb.read.command_line import import_database, name_of
 
     folder = new_folder(runs_folder, name or name_of(database_of(address)), time.time_ns())
     notes: list[str] = []

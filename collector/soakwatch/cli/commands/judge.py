@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from soakwatch.cli.options import on_option, runs_option, set_option
-from soakwatch.importing.command_line import given_options, is_table, options_of, table_options
-from soakwatch.sinks.addresses import HELP, is_database
+from soakwatch.transfer.importing.command_line import given_options, is_table, options_of, table_options
+from soakwatch.transfer.sinks.addresses import HELP, is_database
 
 if TYPE_CHECKING:
     from soakwatch.plan.rule_plan import RulePlan
@@ -251,8 +251,8 @@ def _given(method: str | None, names: tuple[str, ...]) -> tuple[RulePlan, ...]:
 @contextmanager
 def _opened(run: str, runs_folder: Path, names: tuple[str, ...], given: Mapping[str, object]) -> Iterator[RecordView]:
     """The record that ``run`` names, or a temporary one made from a table or a database."""
-    from soakwatch.export.bundle import is_bundle, opened_run
     from soakwatch.record import RecordView
+    from soakwatch.transfer.export.bundle import is_bundle, opened_run
 
     if is_database(run):
         with _of_database(run, names, given) as view:
@@ -269,8 +269,8 @@ def _opened(run: str, runs_folder: Path, names: tuple[str, ...], given: Mapping[
 
     from soakwatch.core.console import CommandConsole
     from soakwatch.core.tables import harmless
-    from soakwatch.importing.files import import_files, stem_of
-    from soakwatch.importing.rule_coverage import growth_of, notes_on_rules
+    from soakwatch.transfer.importing.files import import_files, stem_of
+    from soakwatch.transfer.importing.rule_coverage import growth_of, notes_on_rules
 
     table_given = options_of(given, growth_of(names))
     with tempfile.TemporaryDirectory(prefix="soakwatch-judge-") as folder:
@@ -292,7 +292,7 @@ def _of_database(address: str, names: tuple[str, ...], given: Mapping[str, objec
     from soakwatch.core.console import CommandConsole
     from soakwatch.core.tables import harmless
     from soakwatch.record import RecordView
-    from soakwatch.sinks.influxdb.read.command_line import import_database
+    from soakwatch.transfer.sinks.influxdb.read.command_line import import_database
 
     notes: list[str] = []
     with tempfile.TemporaryDirectory(prefix="soakwatch-judge-") as folder:

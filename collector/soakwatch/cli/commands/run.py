@@ -118,7 +118,7 @@ def command(
     from soakwatch.plan import load_plan, quick_plan
     from soakwatch.runs.catalog import kept_if_filled, new_folder
     from soakwatch.runs.sealing import Sealing
-    from soakwatch.sinks.registry import destinations
+    from soakwatch.transfer.sinks.registry import destinations
 
     if plan is not None and (targets or processes or interval or name):
         raise click.UsageError("with a plan, give targets, processes, interval and name in the plan, not as options")

@@ -63,11 +63,11 @@ def command(
     from soakwatch.core.errors import EXIT_FAIL, PlanError
     from soakwatch.core.units import seconds
     from soakwatch.runs.catalog import find_run
-    from soakwatch.sinks.check import check_sinks
-    from soakwatch.sinks.influxdb.write import influxdb_of
-    from soakwatch.sinks.push import push
-    from soakwatch.sinks.registry import planned_sink
-    from soakwatch.sinks.run_tag import run_tag
+    from soakwatch.transfer.sinks.check import check_sinks
+    from soakwatch.transfer.sinks.influxdb.write import influxdb_of
+    from soakwatch.transfer.sinks.push import push
+    from soakwatch.transfer.sinks.registry import planned_sink
+    from soakwatch.transfer.sinks.run_tag import run_tag
 
     try:
         patience_s = seconds(patience)

@@ -51,9 +51,9 @@ def command(
     import json
 
     from soakwatch.core.tables import harmless
-    from soakwatch.export.bundle import opened_run
     from soakwatch.record import RecordView
     from soakwatch.runs.verification import verify
+    from soakwatch.transfer.export.bundle import opened_run
 
     if digest and (len(digest) != 64 or set(digest.lower()) - set("0123456789abcdef")):
         raise click.UsageError("--digest: a digest has 64 hexadecimal digits")

@@ -43,8 +43,8 @@ from soakwatch.record.findings import identity_of
 from soakwatch.record.queue import Committer, Notes
 from soakwatch.report.files import write_reports
 from soakwatch.report.json import render_json
-from soakwatch.sinks.supervisor import SinkProcesses
 from soakwatch.sources.abc import Poller
+from soakwatch.transfer.sinks.supervisor import SinkProcesses
 from soakwatch_model.finding import Outcome
 from soakwatch_model.sample import Answer, Sample
 from soakwatch_testing.night.faults import GENERATOR, Fault, Kind, Night

@@ -10,8 +10,8 @@ from typing import Annotated
 from pydantic import Field
 
 from soakwatch.plan.sink_plan import SinkConfig
-from soakwatch.sinks.abc import RefusedLine, SinkUnavailableError
-from soakwatch.sinks.block import Block
+from soakwatch.transfer.sinks.abc import RefusedLine, SinkUnavailableError
+from soakwatch.transfer.sinks.block import Block
 
 
 class Config(SinkConfig):
