@@ -40,7 +40,8 @@ def strangers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
     for name, traits in RULES.items():
         declared = "" if traits is None else f"\n\nTRAITS = Traits({traits})\n"
         text = f"class {''.join(part.capitalize() for part in name.split('_'))}:\n    name = {name!r}\n{declared}"
-        imports = "from soakwatch_rules.traits import Crash, GrowthMethod, Inconclusive, Leads, Judges, RuleWords, Traits\n\n\n"
+        names = "Crash, GrowthMethod, Inconclusive, Judges, Leads, RuleWords, Traits"
+        imports = f"from soakwatch_rules.traits import {names}\n\n\n"
         (tmp_path / f"{name}.py").write_text(imports + text, encoding="utf-8")
     monkeypatch.setattr(detectors, "__path__", [*detectors.__path__, str(tmp_path)])
     traits_of.cache_clear()
