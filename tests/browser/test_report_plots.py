@@ -193,7 +193,7 @@ def test_one_pointer_goes_through_all_plots(drawn: Tab) -> None:
         """() => soakwatchPlots.figures().filter((one) => one.near && one.axis.name === "time")
           .map((one) => one.u.posToVal(one.u.cursor.left, "x"))"""
     )
-    assert len(marked) > 2
+    assert len(marked) >= 2
     assert marked == pytest.approx([BEGIN_MS + LENGTH * 250] * len(marked), abs=LENGTH * 1000 / 300)
 
 

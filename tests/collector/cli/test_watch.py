@@ -81,9 +81,12 @@ def piped(folder: Path, *words: object, **variables: str) -> subprocess.Complete
 def test_a_run_is_watched_left_alone_stopped_and_its_end_seen(on_terminal: Terminals, tmp_path: Path) -> None:
     """Two terminals show the same; Ctrl-C on the second leaves the run; `stop` ends it, and both tell the verdict."""
     run = on_terminal(*ALONE, columns=80, rows=24)
-    run.until(lambda text: bool(re.search(r"local/local +\d+ +[1-9]\d* +\d", text)), "an answered poll")
+    answered = re.compile(r"local/local +\d+ +[1-9]\d* +\d")
+    run.until(
+        lambda text: bool(answered.search(text)) and "Ctrl-C ends the run properly" in text,
+        "an answered poll, the keys",
+    )
     assert "phase soak" in run.text
-    assert "Ctrl-C ends the run properly" in run.text
     visitor = on_terminal("watch", "run", columns=60, rows=20)
     visitor.until(
         lambda text: all(part in text for part in ("phase soak", "local/local", "soakwatch stop ends it")),
