@@ -18,7 +18,7 @@ from soakwatch.cli.command_groups import GROUPS, brief, other_word
 from soakwatch.cli.help_text import HelpContext
 from soakwatch.cli.outlet import discard_broken_streams, hold_standard_streams, stay_on_hang_up
 from soakwatch.core.errors import EXIT_BROKEN, EXIT_INTERRUPTED, EXIT_USAGE, PlanError, SoakwatchError
-from soakwatch.core.memory_limit import MemoryLimit, memory_limit, not_enough, ran_out, too_little
+from soakwatch.core.memory_limit import MemoryLimit, hopeless, memory_limit, not_enough, ran_out, too_little
 from soakwatch.core.one_thread import use_one_thread
 from soakwatch.core.registry import PluginFolder
 from soakwatch.core.suggest import hint
@@ -108,7 +108,10 @@ def main(args: Sequence[str] | None = None) -> None:
     if next((word for word in words if not word.startswith("-")), "") in LASTING:
         stay_on_hang_up()  # before the import of the command, which takes a second on a busy machine
     use_one_thread(os.environ)
-    if warning := too_little(memory_limit()):
+    limit = memory_limit()
+    if hopeless(limit) and words and not {"-h", "--help", "--version"} & set(words):
+        sys.exit(_complain(not_enough(limit), EXIT_BROKEN, debug=False))
+    if warning := too_little(limit):
         click.echo(f"soakwatch: warning: {warning}", err=True)
     sys.exit(run(words))
 

@@ -17,6 +17,8 @@ NEEDED_MIB = 400
 _NO_LIMIT = 2**62  # bytes; cgroup v1 without a limit reads about twice this
 _DEADLY_MIB = 120
 """Below this a container's limit kills a command while it loads its libraries."""
+_SPACE_MIB = 128
+"""Below this limit of address space OpenBLAS, while it is loaded, now aborts the process and now waits for ever."""
 _ROOM_MIB = 24  # one thread's stack (8 MiB) and a library or two
 _LOADER_SAYS = ("cannot allocate memory", "failed to map segment", "cannot apply additional memory protection")
 
@@ -75,6 +77,15 @@ def too_little(limit: MemoryLimit | None) -> str:
         f"this process may have only {limit.mib} MiB of memory ({limit.by}), and may be killed: raise it to"
         f" {NEEDED_MIB} MiB or more"
     )
+
+
+def hopeless(limit: MemoryLimit | None) -> bool:
+    """True if the limit is one of address space in which the numeric libraries do not fit.
+
+    >>> hopeless(MemoryLimit(120, "`ulimit -v`")), hopeless(MemoryLimit(120, "memory.max")), hopeless(None)
+    (True, False, False)
+    """
+    return limit is not None and limit.by == "`ulimit -v`" and limit.mib < _SPACE_MIB
 
 
 def not_enough(limit: MemoryLimit | None) -> str:
