@@ -195,7 +195,7 @@ class _Page(http.server.BaseHTTPRequestHandler):
 
 
 def serve(sheet: Sheet, device: DeviceModel, *, generator_port: int, page_port: int, about: str, idle_s: float) -> None:
-    """Serve until there was no request for ``idle_s``, or until told to end. Raises OSError if a port is in use."""
+    """Serve until no request came for ``idle_s``, or until a signal ends it. Raises OSError if a port is in use."""
     bench, ended = Bench(sheet, device), threading.Event()
     generator: AbstractContextManager[object]
     if sheet.generator == "pktgen":

@@ -17,7 +17,7 @@ TICK_S = 0.1
 
 
 class Stopped(Exception):  # noqa: N818 - a signal, and no error
-    """The program was told to end."""
+    """A signal asked the program to end."""
 
 
 def _arguments() -> argparse.Namespace:

@@ -156,10 +156,10 @@ class RunPicture:
     def _foot(self, width: int) -> Iterator[Text]:
         status = self.status
         if status.events:
-            told = [harmless(event) for event in status.events]
-            while len(told) > 1 and _LABEL + cell_len(", ".join(told)) > width:  # drop events rather than cut one
-                told.pop()
-            yield _row("events", ", ".join(told))
+            shown = [harmless(event) for event in status.events]
+            while len(shown) > 1 and _LABEL + cell_len(", ".join(shown)) > width:  # drop events rather than cut one
+                shown.pop()
+            yield _row("events", ", ".join(shown))
         for words in status.behind:
             yield _row("sink", harmless(words), "yellow")
         if status.own:
