@@ -157,6 +157,16 @@ def ways() -> Mapping[str, Way]:
     }
 
 
+def catches_hang_up(pid: int) -> bool:
+    """Whether a process has a handler of SIGHUP by now: before that a lost terminal ends it, as it ends any program."""
+    try:
+        status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
+    except OSError:
+        return False
+    caught = next(line.split()[1] for line in status.splitlines() if line.startswith("SigCgt"))
+    return bool(int(caught, 16) >> (signal.SIGHUP - 1) & 1)
+
+
 def shortfalls(run: Path, code: int | None, *, in_doubt: bool = False) -> list[str]:
     """What a run in a folder owes and did not do, in words; nothing where it lost nothing. Its hook may not
     have run where a kill left it ``in_doubt``; no exit code (None) where it was killed after all was done."""

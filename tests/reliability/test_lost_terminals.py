@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from tests.commands import SOAKWATCH, Tally, environment, wait_until
-from tests.reliability.lost_terminals import PLAN, shortfalls, ways
+from tests.reliability.lost_terminals import PLAN, catches_hang_up, shortfalls, ways
 
 from soakwatch.core.errors import RecordError
 from soakwatch.record import RecordView
@@ -91,7 +91,10 @@ def tried(attempt: Attempt, folder: Path) -> list[str]:
     lost = ways()[attempt.way](words, folder)
     try:
         there = (run / "ledger.jsonl") if attempt.command == "campaign" else run / "record.sqlite"
-        wait_until(lambda: there.is_file() or lost.process.poll() is not None, "the begin")
+        wait_until(
+            lambda: (there.is_file() and catches_hang_up(lost.process.pid)) or lost.process.poll() is not None,
+            "the begin",
+        )  # a resumed run has its record before its process has begun
         time.sleep(attempt.moment * attempt.seconds)  # the moment that is tried
         lost.vanish()
         try:
