@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from soakwatch.plan import SourcePlan
 from soakwatch.sources.abc import Facts, SourceContext
-from soakwatch.sources.platforms.known_platforms import platform
-from soakwatch.sources.profiles.loading import load_profiles
+from soakwatch.sources.profiles.loading import load_profiles, platform
 from soakwatch_agent.host import probe_names, source
 from soakwatch_model.metric import BY_NAME, COUNTER, STATE, Metric
 from soakwatch_model.sample import Answer, Sample, object_text

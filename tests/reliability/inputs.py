@@ -22,8 +22,8 @@ from soakwatch.plan import load_plan
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.loads.command.tick import parse_tick
 from soakwatch.sources.loads.iperf3.output import AnyReader
-from soakwatch.sources.platforms import known_platforms as platforms
 from soakwatch.sources.pollers.prometheus.exposition_page import read_page
+from soakwatch.sources.profiles import loading as platforms
 from soakwatch.sources.profiles.inherit import File, assemble
 from soakwatch.sources.profiles.loading import Profiles, read_file, shipped
 from soakwatch.sources.receivers.framing import Frames, NoSyslogError
@@ -363,7 +363,7 @@ def _read_tick(data: bytes, folder: Path) -> object:
 
 # --- command lines ----------------------------------------------------------------------------------------------------
 
-_COMMANDS = [command for name in platforms.names() for command in platforms.platform(name).commands]
+_COMMANDS = [command for name in platforms.platform_names() for command in platforms.platform(name).commands]
 
 
 def _outputs() -> Sequence[bytes]:

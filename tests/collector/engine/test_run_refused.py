@@ -41,7 +41,7 @@ targets:
 """
 SENTENCES = [
     "soakwatch: wrong.yaml:4:19: fw snmp: the environment variable SOAKWATCH_X is not set: export it before the run",
-    "soakwatch: wrong.yaml:7:9: sw ssh: there is no os 'cisco_as'; did you mean 'cisco_asa'?",
+    "soakwatch: wrong.yaml:7:9: sw ssh: there is no os 'cisco_as'; did you mean 'cisco-asa'?",
     "soakwatch: wrong.yaml:8:9: sw snmp: unknown profile 'arista-eoss'; did you mean 'arista-eos'?",
 ]
 

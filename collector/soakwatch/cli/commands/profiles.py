@@ -57,14 +57,13 @@ def command(
 
 def _table(profiles: Profiles, name: str | None) -> None:
     """Show what each profile, or the named one, reads."""
-    from soakwatch.sources.platforms.known_platforms import platform
     from soakwatch.sources.profiles.profile_coverage import COLUMNS, coverage
 
     generic = profiles["generic"]
     rows = []
     for profile in [profiles[name]] if name is not None else [profiles[head.name] for head in profiles.heads()]:
-        commands = platform(profile.cli).commands if profile.cli is not None else ()
-        words = coverage(profile, generic, commands)
+        platform = profiles.platform(profile)
+        words = coverage(profile, generic, platform.commands if platform is not None else ())
         rows.append((profile.name, *(words[column] for column in COLUMNS)))
     show_table(("profile", *COLUMNS), rows)
 
@@ -89,7 +88,6 @@ def _match(profiles: Profiles, object_id: str, description: str) -> None:
 
 
 def _show(profiles: Profiles, name: str) -> None:
-    from soakwatch.sources.platforms.known_platforms import platform
     from soakwatch.sources.profiles.show import clause_line, group_lines
     from soakwatch_model.metric import BY_NAME
 
@@ -118,6 +116,6 @@ def _show(profiles: Profiles, name: str) -> None:
     ):
         if words:
             click.echo(f"\n{title}: {', '.join(dict.fromkeys(words))}")
-    if profile.cli is not None:
-        commands = ", ".join(command.name for command in platform(profile.cli).commands)
+    if (platform := profiles.platform(profile)) is not None:
+        commands = ", ".join(command.name for command in platform.commands)
         click.echo(f"\nCommand line over SSH: {profile.cli}; commands: {commands}")

@@ -112,8 +112,9 @@ class SshHost:
         return bytes(gathered[:MAX_OUTPUT]), trouble
 
     async def _at_the_prompt(self, command: str, timeout_s: float) -> tuple[bytes, str]:
-        from soakwatch.sources.platforms.known_platforms import ANY, platform
+        from soakwatch.sources.profiles.loading import platform
         from soakwatch.sources.transport.network_cli.cli_session import PromptSession, RefusedError, Session
+        from soakwatch.sources.transport.network_cli.cli_source import ANY
         from soakwatch.sources.transport.network_cli.exec_session import ExecSession
 
         dialect = ANY if self._driver == AUTO else platform(self._driver).dialect

@@ -137,7 +137,10 @@ def _leaf(value: object) -> str:
 
 
 Steps = Annotated[tuple[PathStep, ...], PlainValidator(_steps)]
-Values = Annotated[list[Annotated[Value, PlainValidator(Value.of)]], BeforeValidator(words_or_list)]
+Values = Annotated[
+    list[Annotated[Value, PlainValidator(Value.of)]],
+    BeforeValidator(words_or_list, json_schema_input_type=str | list[str]),
+]
 
 
 class JsonTemplate(OutputTemplate):

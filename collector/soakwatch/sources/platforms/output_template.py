@@ -183,8 +183,8 @@ Length = Annotated[Age, PlainValidator(lambda text: Age.of(str(text)))]
 Count = Annotated[Amount, PlainValidator(lambda text: Amount.of(str(text)))]
 Pattern = Annotated[re.Pattern[str], PlainValidator(_compiled)]
 Metric = Annotated[str, AfterValidator(_known)]
-Texts = Annotated[list[str], BeforeValidator(words_or_list)]
-Metrics = Annotated[list[Metric], BeforeValidator(words_or_list)]
+Texts = Annotated[list[str], BeforeValidator(words_or_list, json_schema_input_type=str | list[str])]
+Metrics = Annotated[list[Metric], BeforeValidator(words_or_list, json_schema_input_type=str | list[str])]
 EMPTY = TextTemplate("")
 
 

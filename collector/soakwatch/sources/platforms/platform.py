@@ -92,6 +92,6 @@ class Platform:
     parts: Mapping[str, Callable[[str], dict[str, Tree]]] = field(default_factory=dict)
 
     def command(self, name: str) -> Command | None:
-        """The command of a name, ``show_version`` or ``cisco_asa/show_version``."""
+        """The command of a name, ``show_version`` or ``cisco-asa/show_version``."""
         bare = name.removeprefix(f"{self.name}/")
         return next((command for command in self.commands if command.name == bare), None)

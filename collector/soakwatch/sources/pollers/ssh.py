@@ -38,7 +38,7 @@ class Config(SourceConfig, Access):
     ]
     os: Annotated[
         str,
-        Field(default="auto", description="auto, linux, or the driver of a network CLI such as cisco_asa"),
+        Field(default="auto", description="auto, linux, or the profile of a network CLI such as cisco-asa"),
     ]
     services: Annotated[
         tuple[str, ...],

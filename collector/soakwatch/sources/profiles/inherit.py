@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from soakwatch.core.errors import PlanError
 from soakwatch.core.suggest import hint
 from soakwatch.core.yaml import Document, Problem, plan_error
+from soakwatch.sources.platforms.platform import Platform
 from soakwatch.sources.profiles.profile_keys import ClocksShape, FactShape, ProfileShape, TickerShape
 from soakwatch.sources.profiles.profile_model import (
     Clause,
@@ -36,6 +37,7 @@ class File:
     shape: ProfileShape
     groups: Mapping[str, MetricGroup | None]
     clauses: tuple[Clause, ...]
+    platform: Platform | None
 
 
 class UnknownProfileError(PlanError):
@@ -76,7 +78,7 @@ def assemble(name: str, read: Read) -> Profile:
         logs=_logs(line),
         traps=_traps(line),
         gnmi=_gnmi(line),
-        cli=next((file.shape.cli for file in line if file.shape.cli), None),
+        cli=next((file.shape.cli.like or file.name for file in line if file.shape.cli is not None), None),
     )
 
 

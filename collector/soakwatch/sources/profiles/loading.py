@@ -19,7 +19,9 @@ from pydantic import BaseModel, ValidationError
 from soakwatch.core.errors import PlanError
 from soakwatch.core.suggest import hint
 from soakwatch.core.validation import problems as problems_of
-from soakwatch.core.yaml import Document, parse, plan_error, read_text
+from soakwatch.core.yaml import Document, Problem, parse, plan_error, read_text
+from soakwatch.sources.platforms.platform import Platform
+from soakwatch.sources.platforms.platform_section import PlatformShape, read_platform
 from soakwatch.sources.profiles.compile import Checker
 from soakwatch.sources.profiles.inherit import File, UnknownProfileError, assemble
 from soakwatch.sources.profiles.profile_keys import HeadShape, ProfileShape
@@ -27,6 +29,8 @@ from soakwatch.sources.profiles.profile_model import Clause, Profile, ProfileHea
 
 Shaped = TypeVar("Shaped", bound=BaseModel)
 _HEAD = re.compile(r"(title|extends|select|rank)\s*:")
+_CLI = re.compile(r"(title|cli)\s*:")
+_OWN_CLI = re.compile(r"(?m)^cli:(?:\s|\{|#.*)*+(?!like\b)")
 FALLBACK = "generic"
 _NAMED = 4
 
@@ -74,6 +78,10 @@ class Profiles(Mapping[str, Profile]):
         """A part (``_name``) as if it were a profile, for those who write it."""
         return assemble(name, self._read)
 
+    def platform(self, profile: Profile) -> Platform | None:
+        """The command line of a profile, if it has one."""
+        return None if profile.cli is None else self._read(profile.cli).platform
+
     def heads(self) -> tuple[ProfileHead, ...]:
         """What choosing needs, of every profile."""
         return tuple(_head(self._path(name), name) for name in self.names())
@@ -113,23 +121,38 @@ def load_profiles(extra: FilePath | None = None) -> Profiles:
 
 def read_file(file: FilePath, name: str) -> File:
     """One file, checked as far as it goes without its parents. Raises PlanError with every problem."""
-    document = _document(read_text(file), file.name)
+    return read_document(_document(read_text(file), file.name), name)
+
+
+def read_document(document: Document, name: str) -> File:
+    """The same of a document."""
     shape = _shape(document, ProfileShape)
     checker = Checker(document)
     groups = {
         key: None if group is None else checker.group(("snmp", "groups", key), key, group)
         for key, group in shape.snmp.groups.items()
     }
-    if checker.problems:
-        raise plan_error(file.name, checker.problems)
-    return File(name, document, shape, groups, clauses(shape))
+    platform, wrong = _platform(name, document, shape)
+    if checker.problems or wrong:
+        raise plan_error(document.origin, [*checker.problems, *wrong])
+    return File(name, document, shape, groups, clauses(shape), platform)
+
+
+def _platform(name: str, document: Document, shape: ProfileShape) -> tuple[Platform | None, list[Problem]]:
+    """The command line that stands in a file, and what is wrong with it."""
+    if shape.cli is None:
+        return None, []
+    like = shape.cli.like
+    if like is None:
+        return read_platform(name, shape.title or name, shape.cli, document, _shared)
+    return None, [] if like in platform_names() else [document.problem(("cli", "like"), _no_cli(like))]
 
 
 def head_of(file: FilePath, name: str) -> ProfileHead:
     """The head of a file: only its lines are parsed, so the hundred files take a fraction of a second."""
     words = read_text(file)
     try:
-        shape = _shape(_document(_only_head(words), file.name), HeadShape)
+        shape = _shape(_document(_only(_HEAD, words), file.name), HeadShape)
     except PlanError:  # it is wrong, or written so that its head cannot be read alone: the whole tells
         shape = _shape(_document(words, file.name), ProfileShape)
     return ProfileHead(name, shape.title or name, tuple(shape.extends), clauses(shape), shape.rank)
@@ -156,12 +179,49 @@ def _shipped_head(name: str) -> ProfileHead:
     return head_of(shipped() / f"{name}.yaml", name)
 
 
-def _only_head(words: str) -> str:
-    """The text with every line blank that belongs to no key of the head: lines keep their numbers."""
+@cache
+def platform_names() -> tuple[str, ...]:
+    """The shipped profiles in whose files a command line stands, sorted: what ``os`` of the source ``ssh`` names."""
+    return tuple(sorted(file.stem for file in shipped().glob("*.yaml") if _OWN_CLI.search(read_text(file))))
+
+
+@cache
+def platform(name: str) -> Platform:
+    """The platform of one of ``platform_names``: of its file no more is read than that takes. Raises PlanError for
+    another name, with the nearest."""
+    if name not in platform_names():
+        raise PlanError(f"unknown os {name!r}{hint(name, platform_names())}")
+    document, shape = _shipped_cli(name)
+    found, wrong = _platform(name, document, shape)
+    if found is None or wrong:
+        raise plan_error(document.origin, wrong)
+    return found
+
+
+@cache
+def _shipped_cli(name: str) -> tuple[Document, ProfileShape]:
+    document = _document(_only(_CLI, read_text(shipped() / f"{name}.yaml")), f"{name}.yaml")
+    return document, _shape(document, ProfileShape)
+
+
+def _shared(name: str) -> PlatformShape:
+    """The command line of a shipped profile. Raises ValueError for a name that has none of its own."""
+    shape = _shipped_cli(name)[1].cli if name in platform_names() else None
+    if shape is None:
+        raise ValueError(_no_cli(name))
+    return shape
+
+
+def _no_cli(name: str) -> str:
+    return f"there is no profile {name!r} with a command line{hint(name, platform_names())}"
+
+
+def _only(keys: re.Pattern[str], words: str) -> str:
+    """The text with every line blank that belongs to no such key: lines keep their numbers."""
     kept, within = [], False
     for line in words.split("\n"):
         if line[:1] not in {"", " ", "#", "\t", "\r", "-", "}", "]"}:
-            within = _HEAD.match(line) is not None
+            within = keys.match(line) is not None
         kept.append(line if within else "")
     return "\n".join(kept) if any(kept) else words
 

@@ -53,7 +53,7 @@ class Metrics:
 
 def coverage(profile: Profile, generic: Profile, commands: Sequence[Command]) -> Mapping[str, str]:
     """A word for each of ``COLUMNS``. A group that ``generic`` has as well is one of the standard MIBs; ``commands``
-    are those of the profile's platform."""
+    are those of its command line."""
     shared = {group.location for group in generic.groups}
     metrics = Metrics(
         own=_of(group for group in profile.groups if group.location not in shared),

@@ -8,9 +8,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from soakwatch.core.regex import user_regex
-from soakwatch.core.suggest import hint
 from soakwatch.core.units import Seconds
-from soakwatch.sources.platforms.known_platforms import names as platforms
+from soakwatch.sources.platforms.platform_section import PlatformShape
 
 _OID = re.compile(r"[0-2](\.(0|[1-9][0-9]{0,9})){1,127}")
 _KIND = re.compile(r"[a-z][a-z0-9_]*(\.[a-z][a-z0-9_]*)*")
@@ -239,15 +238,6 @@ class GnmiShape(ProfileModel):
     paths: list[GnmiPathShape]
 
 
-def _platform(name: object) -> object:
-    """Raises ValueError for what is no name, or that of no platform."""
-    if not isinstance(name, str):
-        raise ValueError("write the name of a platform, such as cisco_ios: its commands stand in the platform's file")
-    if name not in platforms():
-        raise ValueError(f"there is no platform {name!r}{hint(name, platforms())}")
-    return name
-
-
 class HeadShape(ProfileModel):
     """What is needed to choose a profile."""
 
@@ -264,10 +254,7 @@ class ProfileShape(HeadShape):
     logs: Annotated[list[LogShape] | None, Field(default_factory=list)]
     traps: Annotated[dict[Oid, TrapShape | None] | None, Field(default_factory=dict)]
     gnmi: Annotated[GnmiShape | None, Field(default=None)]
-    cli: Annotated[
-        Annotated[str, BeforeValidator(_platform)] | None,
-        Field(default=None, description="the platform of its command line over SSH"),
-    ]
+    cli: Annotated[PlatformShape | None, Field(default=None, description="its command line over SSH")]
 
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"

@@ -208,7 +208,7 @@ class Profile:
     logs: tuple[LogPattern, ...]
     traps: tuple[TrapPattern, ...]
     gnmi: tuple[GnmiPath, ...]
-    cli: str | None
+    cli: str | None  # the profile whose file has its command line
 
     @property
     def promised(self) -> tuple[str, ...]:

@@ -131,7 +131,7 @@ def test_what_cannot_be_captured_is_reported_and_nothing_else_happens(sshd: Sshd
     assert "refused the connection: no SSH server listens there" in reason
 
 
-@pytest.mark.parametrize("system", ["auto", "cisco_asa"])
+@pytest.mark.parametrize("system", ["auto", "cisco-asa"])
 def test_a_network_system_is_asked_at_its_prompt(tmp_path: Path, system: str) -> None:
     """A device without a shell gives what it shows at its prompt, also where the plan leaves open what it is."""
     device = CliDevice(answers={"show tech": "asa tech\n" * 300}, unpage=("terminal pager 0",), rows=20)

@@ -13,8 +13,8 @@ from tests.commands import MAX_WAIT_S
 
 from soakwatch.sources.abc import Fingerprints, Poller
 from soakwatch.sources.platforms import cli_inventory
-from soakwatch.sources.platforms import known_platforms as platforms
-from soakwatch.sources.transport.network_cli.guard import refusal
+from soakwatch.sources.platforms.guard import refusal
+from soakwatch.sources.profiles import loading as platforms
 from soakwatch_model.tree import Tree
 from soakwatch_testing.cli_device import CliDevice
 
@@ -115,7 +115,7 @@ def told(device: CliDevice, folder: Path, driver: str) -> Mapping[str, Tree]:
 
 def ios(**answers: str) -> CliDevice:
     known = ("show processes cpu", "show processes memory", "show interfaces", "show version")
-    texts = {text: output("cisco_ios", text.replace(" ", "_")) for text in known}
+    texts = {text: output("cisco-ios", text.replace(" ", "_")) for text in known}
     return CliDevice(
         prompt="edge1{mark}",
         answers={**texts, "show inventory": IOS_INVENTORY, **answers},
@@ -127,7 +127,7 @@ def ios(**answers: str) -> CliDevice:
 
 def test_ios_tells_chassis_parts_optics_and_what_it_refuses(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("soakwatch.sources.transport.network_cli.cli_poller._ROOM_S", 0.0)  # no other poll is to come
-    tree = told(ios(), tmp_path, "cisco_ios")
+    tree = told(ios(), tmp_path, "cisco-ios")
     device = tree["device"]
     assert isinstance(device, dict)
     wanted = {
@@ -157,7 +157,7 @@ def test_polls_and_questions_take_turns_in_one_session(tmp_path: Path) -> None:
         licences = named((await asked)["licences"])
         assert licences["appxk9"]["state"] == "(ISR_4331_Application) 1 IN USE"
 
-    asyncio.run(with_poller(device, tmp_path, both, os="cisco_ios"))
+    asyncio.run(with_poller(device, tmp_path, both, os="cisco-ios"))
     assert device.sessions == 1
 
 
@@ -181,7 +181,7 @@ def test_a_question_that_has_not_ended_when_a_poll_is_due_gives_way(
         assert isinstance(notes, list)
         assert any("'show inventory' and what follows it were not read" in str(note) for note in notes)
 
-    asyncio.run(with_poller(device, tmp_path, both, interval_s=3.0, os="cisco_ios"))
+    asyncio.run(with_poller(device, tmp_path, both, interval_s=3.0, os="cisco-ios"))
     assert device.sessions == 2
 
 
@@ -201,7 +201,7 @@ def test_a_command_that_hangs_ends_the_questions_and_not_the_polls(
         clock.sleep(60)
         assert (await poller.poll(clock.now)).samples
 
-    asyncio.run(with_poller(device, tmp_path, ask, os="cisco_ios", interval="5s"))
+    asyncio.run(with_poller(device, tmp_path, ask, os="cisco-ios", interval="5s"))
     assert "modules_hw" not in tree[0]
     notes = tree[0]["notes"]
     assert isinstance(notes, list)
@@ -251,12 +251,12 @@ def test_the_others() -> None:
     assert isinstance(device, dict)
     assert (device["firmware"], device["ha_mode"]) == ("05000016", "standalone")
     assert device["contents"] == {"virus-db": "91.00001(2024-01-01 01:00)"}
-    panos = cli_inventory.panos_info(output("paloalto_panos", "show_system_info"))["device"]
+    panos = cli_inventory.panos_info(output("paloalto-panos", "show_system_info"))["device"]
     assert isinstance(panos, dict)
     assert (panos["serial"], panos["software"], panos["app_version"]) == ("012345678901", "10.1.6", "8550-7333")
 
 
-@pytest.mark.parametrize("name", platforms.names())
+@pytest.mark.parametrize("name", platforms.platform_names())
 def test_only_questions_are_asked_and_nonsense_tells_nothing(name: str) -> None:
     for question, read in platforms.platform(name).parts.items():
         assert refusal(question) is None

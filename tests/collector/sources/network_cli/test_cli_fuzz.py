@@ -9,15 +9,17 @@ from collections.abc import Callable, Iterator
 import pytest
 from tests.collector.sources.network_cli.conftest import OUTPUTS, output
 
-from soakwatch.sources.platforms import known_platforms as platforms
 from soakwatch.sources.platforms.parsed import KEPT_UNKNOWN, MAX_LINE_LENGTH, Parsed
+from soakwatch.sources.profiles import loading as platforms
 from soakwatch.sources.transport.network_cli.screen import last_line, shown
 from soakwatch_model.metric import fault_of
 
 LINES = 2_000
 ROUNDS, ROUNDS_OF_THE_SLOW_SET = 12, 60
 COMMANDS = [
-    (platform, command.name) for platform in platforms.names() for command in platforms.platform(platform).commands
+    (platform, command.name)
+    for platform in platforms.platform_names()
+    for command in platforms.platform(platform).commands
 ]
 _NOISE = (
     "%LINK-3-UPDOWN: Interface Gi0/1, changed state to down",
@@ -69,7 +71,7 @@ def _checked(parsed: Parsed) -> None:
 
 
 @pytest.mark.parametrize("rounds", [ROUNDS, pytest.param(ROUNDS_OF_THE_SLOW_SET, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("platform", list(platforms.names()))
+@pytest.mark.parametrize("platform", list(platforms.platform_names()))
 def test_spoilt_outputs_are_read_without_an_exception(platform: str, rounds: int) -> None:
     for command in platforms.platform(platform).commands:
         dice = random.Random(f"{platform}/{command.name}")
@@ -89,7 +91,7 @@ EVIL = tuple(_evil())
 
 
 @pytest.mark.parametrize("texts", [EVIL[:12:2], pytest.param(EVIL, marks=pytest.mark.slow)], ids=["lines", "all"])
-@pytest.mark.parametrize("platform", list(platforms.names()))
+@pytest.mark.parametrize("platform", list(platforms.platform_names()))
 def test_no_expression_takes_more_than_its_share_of_time(platform: str, texts: tuple[str, ...]) -> None:
     """Of processor time: what else the machine does is no matter."""
     for command in platforms.platform(platform).commands:
@@ -100,7 +102,7 @@ def test_no_expression_takes_more_than_its_share_of_time(platform: str, texts: t
         assert time.process_time() - begun < 20
 
 
-@pytest.mark.parametrize("platform", list(platforms.names()))
+@pytest.mark.parametrize("platform", list(platforms.platform_names()))
 def test_a_whole_answer_of_rubbish_is_bounded(platform: str) -> None:
     rubbish = "what is this line 12 34 56\n" * LINES
     for command in platforms.platform(platform).commands[:2]:
@@ -122,6 +124,6 @@ def test_any_bytes_can_be_shown(render: Callable[[str], str]) -> None:
 
 def test_every_output_here_is_used() -> None:
     names = {(folder.name, file.stem) for folder in OUTPUTS.iterdir() for file in folder.glob("*.txt")}
-    assert names - {("arista_eos", "show_processes_top.text")} == set(COMMANDS), (
+    assert names - {("arista-eos", "show_processes_top.text")} == set(COMMANDS), (
         "outputs/PLATFORM/COMMAND.txt: one a command"
     )

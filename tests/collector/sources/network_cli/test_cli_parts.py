@@ -6,11 +6,12 @@ import pytest
 from tests.collector.sources.network_cli.conftest import expected
 
 from soakwatch.sources.abc import WatchedProcess
-from soakwatch.sources.platforms import known_platforms as platforms
 from soakwatch.sources.platforms.cli_units import Length
 from soakwatch.sources.platforms.parsed import Process
+from soakwatch.sources.profiles import loading as platforms
 from soakwatch.sources.transport.network_cli.cli_processes import WatchedProcesses
 from soakwatch.sources.transport.network_cli.cli_restarts import SECOND, UptimeReading, life
+from soakwatch.sources.transport.network_cli.cli_source import ANY, recognised
 
 
 @pytest.mark.parametrize(
@@ -66,7 +67,7 @@ def test_a_list_of_the_busiest_says_nothing_of_who_is_not_in_it() -> None:
 
 @pytest.mark.parametrize(
     ("platform", "prompt", "host"),
-    [(platform, *each) for platform in platforms.names() for each in expected(platform).prompts.items()],
+    [(platform, *each) for platform in platforms.platform_names() for each in expected(platform).prompts.items()],
 )
 def test_prompts(platform: str, prompt: str, host: str) -> None:
     dialect = platforms.platform(platform).dialect
@@ -74,28 +75,28 @@ def test_prompts(platform: str, prompt: str, host: str) -> None:
     assert match is not None
     assert match["host"] == host
     assert dialect.prompts(host).fullmatch(prompt)
-    assert platforms.ANY.prompts().fullmatch(prompt)
+    assert ANY.prompts().fullmatch(prompt)
     assert dialect.prompts().fullmatch("Last login: today from 192.0.2.1") is None
 
 
 @pytest.mark.parametrize(
     ("server", "banner", "refusal", "driver"),
     [
-        ("SSH-2.0-HUAWEI-1.5", "", "", "huawei_vrp"),
-        ("SSH-2.0-Comware-7.1.070", "", "", "hp_comware"),
-        ("SSH-2.0-ROSSSH", "", "", "mikrotik_routeros"),
-        ("SSH-2.0-Cisco-1.25", "", 'Line has invalid autocommand "exec sh"', "cisco_ios"),
+        ("SSH-2.0-HUAWEI-1.5", "", "", "huawei-vrp"),
+        ("SSH-2.0-Comware-7.1.070", "", "", "hpe-comware"),
+        ("SSH-2.0-ROSSSH", "", "", "mikrotik-routeros"),
+        ("SSH-2.0-Cisco-1.25", "", 'Line has invalid autocommand "exec sh"', "cisco-ios"),
         ("SSH-2.0-Cisco-2.0", "", "", "auto"),
-        ("SSH-2.0-OpenSSH_8.0", "", "CLINFR0329  Invalid command:'exec sh'.", "checkpoint_gaia"),
-        ("SSH-2.0-OpenSSH_7.5", "", "error: unknown command: exec", "juniper_junos"),
-        ("SSH-2.0-OpenSSH_7.8", "", "% Invalid input (at token 0: 'exec')", "arista_eos"),
+        ("SSH-2.0-OpenSSH_8.0", "", "CLINFR0329  Invalid command:'exec sh'.", "checkpoint-gaia"),
+        ("SSH-2.0-OpenSSH_7.5", "", "error: unknown command: exec", "juniper-junos"),
+        ("SSH-2.0-OpenSSH_7.8", "", "% Invalid input (at token 0: 'exec')", "arista-eos"),
         ("SSH-2.0-OpenSSH_9.2", "", "This account is currently not available.", None),
     ],
 )
 def test_systems_are_recognised(server: str, banner: str, refusal: str, driver: str | None) -> None:
-    assert platforms.recognised(server, banner, refusal) == driver
+    assert recognised(server, banner, refusal) == driver
 
 
 def test_a_command_is_found_by_its_name_with_and_without_its_platform() -> None:
-    assert platforms.platform("cisco_asa").command("cisco_asa/show_version") is not None
-    assert platforms.platform("cisco_asa").command("cisco_ios/show_version") is None
+    assert platforms.platform("cisco-asa").command("cisco-asa/show_version") is not None
+    assert platforms.platform("cisco-asa").command("cisco-ios/show_version") is None

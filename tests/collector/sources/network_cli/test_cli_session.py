@@ -22,13 +22,13 @@ from soakwatch.sources.abc import (
     SourceError,
     WatchedProcess,
 )
-from soakwatch.sources.platforms import known_platforms as platforms
-from soakwatch.sources.transport.network_cli.guard import refusal
+from soakwatch.sources.platforms.guard import refusal
+from soakwatch.sources.profiles import loading as platforms
 from soakwatch_model.sample import Answer
 from soakwatch_testing.cli_device import ERASURES, CliDevice
 
 TEXTS = {
-    "cisco_asa": {
+    "cisco-asa": {
         "show cpu usage": "show_cpu",
         "show memory": "show_memory",
         "show processes cpu-usage": "show_processes_cpu",
@@ -38,7 +38,7 @@ TEXTS = {
         "show conn count": "show_conn_count",
         "show failover": "show_failover",
     },
-    "cisco_ios": {
+    "cisco-ios": {
         "show processes cpu": "show_processes_cpu",
         "show processes memory": "show_processes_memory",
         "show interfaces": "show_interfaces",
@@ -48,12 +48,12 @@ TEXTS = {
 
 
 def asa(**more: Any) -> CliDevice:
-    answers = {text: output("cisco_asa", name) for text, name in TEXTS["cisco_asa"].items()}
+    answers = {text: output("cisco-asa", name) for text, name in TEXTS["cisco-asa"].items()}
     return CliDevice(answers=answers, unpage=("terminal pager 0",), **more)
 
 
 def ios(**more: Any) -> CliDevice:
-    answers = {text: output("cisco_ios", name) for text, name in TEXTS["cisco_ios"].items()}
+    answers = {text: output("cisco-ios", name) for text, name in TEXTS["cisco-ios"].items()}
     base: dict[str, Any] = {
         "prompt": "edge1{mark}",
         "unpage": ("terminal length 0", "terminal width 511"),
@@ -80,7 +80,7 @@ def one_poll(device: CliDevice, folder: Path, *processes: WatchedProcess, **keys
 
 def test_an_asa_is_asked_and_only_asked(tmp_path: Path) -> None:
     device = asa()
-    answer, poller = one_poll(device, tmp_path, WatchedProcess("dp", "name", "Dispatch Unit"), os="cisco_asa")
+    answer, poller = one_poll(device, tmp_path, WatchedProcess("dp", "name", "Dispatch Unit"), os="cisco-asa")
     readings = values(answer)
     assert readings["system.cpu.utilization", ""] == pytest.approx(0.077)
     assert readings["system.memory.usage", ""] == 2010205958
@@ -95,7 +95,7 @@ def test_an_asa_is_asked_and_only_asked(tmp_path: Path) -> None:
     assert facts.identity["version"] == "9.16(4)14"
     assert facts.identity["serial"] == "JAD00000AAA"
     assert "known_hosts" in facts.identity["host key"]
-    setup = platforms.platform("cisco_asa").dialect.setup
+    setup = platforms.platform("cisco-asa").dialect.setup
     assert device.typed
     assert [line for line in device.typed if refusal(line, setup)] == []
 
@@ -112,7 +112,7 @@ def test_a_device_that_is_left_alone_is_asked_for_its_cpu_and_nothing_else(tmp_p
         answers.append(await poller.poll_cpu(clock.now))
         assert device.typed[before:] == ["show cpu usage"]
 
-    asyncio.run(with_poller(device, tmp_path, poll_cpu, os="cisco_asa"))
+    asyncio.run(with_poller(device, tmp_path, poll_cpu, os="cisco-asa"))
     assert ("system.cpu.utilization", "") in values(answers[0])
     assert {metric for metric, _ in values(answers[0])} <= CPU_METRICS | {"system.cpu.module.average"}
 
@@ -121,7 +121,7 @@ def test_auto_recognises_ios_after_its_refusal_of_a_shell_and_needs_one_session_
     answer, poller = one_poll(ios(), tmp_path)
     readings = values(answer)
     assert isinstance(poller, Identifies)
-    assert poller.facts().identity["driver"] == "cisco_ios"
+    assert poller.facts().identity["driver"] == "cisco-ios"
     assert readings["system.cpu.utilization", ""] == 0.05
     assert readings["queue.dropped", "queue=GigabitEthernet0/0/0 input"] == 12
 
@@ -130,7 +130,7 @@ def test_a_system_that_says_nothing_of_itself_is_asked_what_it_is(tmp_path: Path
     device = asa(exec_refusal="ERROR: % Invalid input detected", version="Cisco-1.25")
     _, poller = one_poll(device, tmp_path)
     assert isinstance(poller, Identifies)
-    assert poller.facts().identity["driver"] == "cisco_asa"
+    assert poller.facts().identity["driver"] == "cisco-asa"
 
 
 @pytest.mark.parametrize(
@@ -148,7 +148,7 @@ def test_a_system_that_says_nothing_of_itself_is_asked_what_it_is(tmp_path: Path
 def test_pages_are_turned_whatever_the_pager_looks_like(tmp_path: Path, pager: str, erase: str) -> None:
     device = asa(rows=5, pager=pager, erase=erase)
     device.unpage = ()
-    answer, poller = one_poll(device, tmp_path, os="cisco_asa", commands=("show_asp_drop",))
+    answer, poller = one_poll(device, tmp_path, os="cisco-asa", commands=("show_asp_drop",))
     assert len(values(answer)) == 10
     assert isinstance(poller, Identifies)
     assert any("pages are turned" in note for note in poller.facts().notes)
@@ -160,7 +160,7 @@ def test_privileges_are_raised_with_the_secret_and_the_secret_is_nowhere_else(
 ) -> None:
     monkeypatch.setenv("ENABLE", "s3cr3t!")
     device = ios(enable_password="s3cr3t!")
-    answer, poller = one_poll(device, tmp_path, os="cisco_ios", enable="env:ENABLE")
+    answer, poller = one_poll(device, tmp_path, os="cisco-ios", enable="env:ENABLE")
     assert values(answer)["system.cpu.utilization", ""] == 0.05
     assert isinstance(poller, Identifies)
     assert "s3cr3t!" not in repr(poller.facts()) + repr(answer)
@@ -170,7 +170,7 @@ def test_a_wrong_enable_password_is_sent_once_and_reported(tmp_path: Path, monke
     monkeypatch.setenv("ENABLE", "wr0ng-one")
     device = ios(enable_password="right")
     with pytest.raises(LoginRefusedError, match="refused the enable password: check enable") as failed:
-        one_poll(device, tmp_path, os="cisco_ios", enable="env:ENABLE")
+        one_poll(device, tmp_path, os="cisco-ios", enable="env:ENABLE")
     assert "wr0ng-one" not in str(failed.value)
     assert "wr0ng-one" not in device.typed
 
@@ -178,7 +178,7 @@ def test_a_wrong_enable_password_is_sent_once_and_reported(tmp_path: Path, monke
 def test_without_the_enable_password_refusals_are_faults_and_a_note(tmp_path: Path) -> None:
     device = ios(enable_password="right")
     del device.answers["show processes memory"]
-    answer, poller = one_poll(device, tmp_path, os="cisco_ios")
+    answer, poller = one_poll(device, tmp_path, os="cisco-ios")
     assert values(answer)["system.cpu.utilization", ""] == 0.05
     fault = next(fault for fault in answer.faults if fault.metric == "system.memory.usage")
     assert "refuses 'show processes memory'" in fault.text
@@ -190,7 +190,7 @@ def test_a_prompt_that_never_comes_is_reported_with_the_last_line(tmp_path: Path
     device = ios(greeting="Welcome to nothing\n\x1b[2Jchoose 1 or 2: ", silent={""})
     begun = time.monotonic()
     with pytest.raises(SourceError) as failed:
-        one_poll(device, tmp_path, os="cisco_ios")
+        one_poll(device, tmp_path, os="cisco-ios")
     assert re.search(r"no prompt like NAME# or NAME> within [\d.]+ ?s; last line 'choose 1 or 2:'", str(failed.value))
     assert time.monotonic() - begun < 20
 
@@ -210,13 +210,13 @@ def test_a_command_that_hangs_costs_its_own_metrics_only_and_the_session_is_open
         assert values(answer)["queue.depth", "queue=GigabitEthernet0/0/0 input"] == 3
         assert values(answer)["system.cpu.utilization", ""] == 0.05
 
-    asyncio.run(with_poller(device, tmp_path, work, os="cisco_ios"))
+    asyncio.run(with_poller(device, tmp_path, work, os="cisco-ios"))
 
 
 def test_log_lines_before_the_echo_and_in_the_answer_do_no_harm(tmp_path: Path) -> None:
     line = "%ASA-4-106023: Deny tcp src outside:192.0.2.9/1 dst inside:192.0.2.1/22"
     device = asa(logs=[line, line, line, line])
-    answer, poller = one_poll(device, tmp_path, os="cisco_asa", commands=("show_asp_drop", "show_memory"))
+    answer, poller = one_poll(device, tmp_path, os="cisco-asa", commands=("show_asp_drop", "show_memory"))
     readings = values(answer)
     assert readings["system.forwarding.dropped", "place=frame,reason=no-route"] == 35
     assert readings["system.memory.limit", ""] == 5218306208
@@ -226,22 +226,22 @@ def test_log_lines_before_the_echo_and_in_the_answer_do_no_harm(tmp_path: Path) 
 
 def test_a_prompt_that_changes_is_followed(tmp_path: Path) -> None:
     device = asa(rename={"show memory": "fw2/sec/act{mark} "})
-    answer, poller = one_poll(device, tmp_path, os="cisco_asa", commands=("show_memory", "show_asp_drop"))
+    answer, poller = one_poll(device, tmp_path, os="cisco-asa", commands=("show_memory", "show_asp_drop"))
     assert len(values(answer)) == 13
     assert isinstance(poller, Identifies)
     assert poller.facts().identity["name in the prompt"] == "fw2"
 
 
 def test_a_config_prompt_is_a_prompt(tmp_path: Path) -> None:
-    answer, _ = one_poll(ios(prompt="edge1(config-if){mark}"), tmp_path, os="cisco_ios")
+    answer, _ = one_poll(ios(prompt="edge1(config-if){mark}"), tmp_path, os="cisco-ios")
     assert values(answer)["system.cpu.utilization", ""] == 0.05
 
 
 def test_no_echo_and_dribbling_output(tmp_path: Path) -> None:
-    answer, _ = one_poll(ios(echo=False), tmp_path, os="cisco_ios", commands=("show_processes_cpu",))
+    answer, _ = one_poll(ios(echo=False), tmp_path, os="cisco-ios", commands=("show_processes_cpu",))
     assert values(answer)["system.cpu.utilization", ""] == 0.05
     device = ios(piece=23, pause_s=0.002)
-    answer, _ = one_poll(device, tmp_path, os="cisco_ios", commands=("show_processes_cpu", "show_version"))
+    answer, _ = one_poll(device, tmp_path, os="cisco-ios", commands=("show_processes_cpu", "show_version"))
     assert values(answer)["system.cpu.utilization", ""] == 0.05
     assert values(answer)["system.uptime", ""] == 1472700
 
@@ -256,7 +256,7 @@ def test_a_device_that_hangs_up_in_the_middle_is_asked_again_at_the_next_poll(tm
         clock.sleep(1)
         assert values(await poller.poll(clock.now))["system.cpu.utilization", ""] == 0.05
 
-    asyncio.run(with_poller(device, tmp_path, work, os="cisco_ios"))
+    asyncio.run(with_poller(device, tmp_path, work, os="cisco-ios"))
 
 
 def test_a_poll_that_is_given_up_leaves_nothing_out_of_step(tmp_path: Path) -> None:
@@ -270,7 +270,7 @@ def test_a_poll_that_is_given_up_leaves_nothing_out_of_step(tmp_path: Path) -> N
         clock.sleep(1)
         assert values(await poller.poll(clock.now))["system.cpu.utilization", ""] == 0.05
 
-    asyncio.run(with_poller(device, tmp_path, work, os="cisco_ios"))
+    asyncio.run(with_poller(device, tmp_path, work, os="cisco-ios"))
 
 
 def test_a_reboot_is_reported_with_its_reason_and_a_crash_as_such(tmp_path: Path) -> None:
@@ -280,7 +280,7 @@ def test_a_reboot_is_reported_with_its_reason_and_a_crash_as_such(tmp_path: Path
         first = await poller.poll(clock.now)
         assert [event.kind for event in first.events] == []
         clock.sleep(600)
-        text = output("cisco_ios", "show_version")
+        text = output("cisco-ios", "show_version")
         device.answers["show version"] = text.replace(
             "uptime is 2 weeks, 3 days, 1 hour, 5 minutes", "uptime is 3 minutes"
         )
@@ -297,7 +297,7 @@ def test_a_reboot_is_reported_with_its_reason_and_a_crash_as_such(tmp_path: Path
         )
         assert [event.kind for event in (await poller.poll(clock.now)).events] == []
 
-    asyncio.run(with_poller(device, tmp_path, work, os="cisco_ios"))
+    asyncio.run(with_poller(device, tmp_path, work, os="cisco-ios"))
 
 
 async def _until_answered(poller: Poller, clock: Clock) -> Answer:
@@ -310,7 +310,7 @@ async def _until_answered(poller: Poller, clock: Clock) -> Answer:
 
 
 def test_a_crash_file_from_before_is_a_note_and_a_new_one_an_event_once(tmp_path: Path) -> None:
-    crash = output("cisco_asa", "show_crashinfo")
+    crash = output("cisco-asa", "show_crashinfo")
     device = asa()
     device.answers["show crashinfo"] = crash
 
@@ -326,7 +326,7 @@ def test_a_crash_file_from_before_is_a_note_and_a_new_one_an_event_once(tmp_path
             kinds += [event.kind for event in (await poller.poll(clock.now)).events if event.kind != "reboot"]
         assert kinds == ["device.crash"]
 
-    asyncio.run(with_poller(device, tmp_path, work, os="cisco_asa", commands=("show_crashinfo", "show_cpu")))
+    asyncio.run(with_poller(device, tmp_path, work, os="cisco-asa", commands=("show_crashinfo", "show_cpu")))
 
 
 def test_slow_commands_are_asked_at_their_own_pace(tmp_path: Path) -> None:
@@ -346,17 +346,17 @@ def test_slow_commands_are_asked_at_their_own_pace(tmp_path: Path) -> None:
         assert paces["queue.depth"] == 10
         assert paces["system.uptime"] == 60
 
-    asyncio.run(with_poller(device, tmp_path, work, os="cisco_ios"))
+    asyncio.run(with_poller(device, tmp_path, work, os="cisco-ios"))
 
 
 def test_routeros_is_asked_one_exec_a_command(tmp_path: Path) -> None:
     device = CliDevice(version="ROSSSH", exec_refusal="bad command name exec (line 1 column 1)")
-    device.answers["/system resource print"] = output("mikrotik_routeros", "system_resource_print")
-    device.answers["/system routerboard print"] = output("mikrotik_routeros", "system_routerboard_print")
+    device.answers["/system resource print"] = output("mikrotik-routeros", "system_resource_print")
+    device.answers["/system routerboard print"] = output("mikrotik-routeros", "system_routerboard_print")
     answer, poller = one_poll(device, tmp_path)
     assert values(answer)["system.cpu.utilization", ""] == 0.12
     assert isinstance(poller, Identifies)
-    assert poller.facts().identity["driver"] == "mikrotik_routeros"
+    assert poller.facts().identity["driver"] == "mikrotik-routeros"
 
 
 def test_a_top_that_does_not_end_is_ended(tmp_path: Path) -> None:
@@ -369,9 +369,9 @@ def test_a_top_that_does_not_end_is_ended(tmp_path: Path) -> None:
         pager="--More-- ",
         erase="return",
     )
-    device.answers["get system performance status"] = output("fortinet", "get_system_performance_status")
-    device.answers["diagnose sys top 1 99"] = output("fortinet", "diagnose_sys_top") + "\n--More-- "
-    answer, _ = one_poll(device, tmp_path, WatchedProcess("ips", "name", "ipsengine"), os="fortinet")
+    device.answers["get system performance status"] = output("fortinet-fortigate", "get_system_performance_status")
+    device.answers["diagnose sys top 1 99"] = output("fortinet-fortigate", "diagnose_sys_top") + "\n--More-- "
+    answer, _ = one_poll(device, tmp_path, WatchedProcess("ips", "name", "ipsengine"), os="fortinet-fortigate")
     readings = values(answer)
     assert readings["system.uptime", ""] == 12 * 86400 + 3 * 3600 + 4 * 60
     assert readings["process.cpu.utilization", "process=ips,instance=0"] == pytest.approx(0.12)
@@ -381,7 +381,7 @@ def test_a_device_that_refuses_everything_is_a_failed_poll(tmp_path: Path) -> No
     device = ios()
     device.answers.clear()
     with pytest.raises(SourceError, match="refuses every command"):
-        one_poll(device, tmp_path, os="cisco_ios")
+        one_poll(device, tmp_path, os="cisco-ios")
 
 
 def test_endless_output_is_cut_off(tmp_path: Path) -> None:
@@ -389,14 +389,14 @@ def test_endless_output_is_cut_off(tmp_path: Path) -> None:
     device.answers["show processes cpu"] = "x" * 79 + "\n"
     device.answers["show processes cpu"] *= 80_000
     with pytest.raises(SourceError, match="sent more than 4 MiB for 'show processes cpu': it was cut off"):
-        one_poll(device, tmp_path, os="cisco_ios", interval="14s")
+        one_poll(device, tmp_path, os="cisco-ios", interval="14s")
 
 
 @pytest.mark.parametrize(
     ("keys", "words"),
     [
-        ({"os": "cisco_aso"}, "did you mean 'cisco_asa'"),
-        ({"os": "cisco_asa", "commands": ("show_asp_drops",)}, "did you mean 'show_asp_drop'"),
+        ({"os": "cisco_aso"}, "did you mean 'cisco-asa'"),
+        ({"os": "cisco-asa", "commands": ("show_asp_drops",)}, "did you mean 'show_asp_drop'"),
     ],
 )
 def test_wrong_names_are_reported_with_the_nearest(tmp_path: Path, keys: dict[str, Any], words: str) -> None:
@@ -418,7 +418,7 @@ def test_the_session_ends_with_the_run(tmp_path: Path) -> None:
 
     async def whole() -> None:
         async with AsyncExitStack():
-            await with_poller(device, tmp_path, work, os="cisco_ios")
+            await with_poller(device, tmp_path, work, os="cisco-ios")
 
     asyncio.run(whole())
     assert not device._open

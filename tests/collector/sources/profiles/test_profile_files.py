@@ -27,6 +27,14 @@ def line(words: str) -> str:
         ("", "box.yaml: is empty: a profile has at least a title"),
         ("titel: x\n", "box.yaml:1:1: unknown key 'titel'; did you mean 'title'?"),
         (
+            "title: x\ncli: {like: cisco-iosx}\n",
+            "box.yaml:2:13: there is no profile 'cisco-iosx' with a command line; did you mean 'cisco-iosxr'?",
+        ),
+        (
+            "title: x\ncli: {like: cisco-ios, server: SSH}\n",
+            "box.yaml:2:6: cli: a command line has commands, or like alone with the name of the profile that has them",
+        ),
+        (
             "select: [{object_id: 1.3}]\ntitle: x\n",
             "box.yaml:1:22: object_id: expected text, found the number 1.3; put it in quotes",
         ),

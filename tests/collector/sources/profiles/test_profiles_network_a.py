@@ -381,15 +381,15 @@ def test_telemetry_has_processors_queues_and_links() -> None:
 
 def test_command_lines_have_a_driver() -> None:
     for name, driver in (
-        ("cisco-asa", "cisco_asa"),
-        ("cisco-ftd", "cisco_asa"),
-        ("cisco-ios", "cisco_ios"),
-        ("cisco-iosxr", "cisco_xr"),
-        ("cisco-nxos", "cisco_nxos"),
-        ("juniper-junos", "juniper_junos"),
-        ("arista-eos", "arista_eos"),
-        ("paloalto-panos", "paloalto_panos"),
-        ("fortinet-fortigate", "fortinet"),
-        ("huawei-vrp", "huawei_vrp"),
+        ("cisco-asa", "cisco-asa"),
+        ("cisco-ftd", "cisco-asa"),
+        ("cisco-ios", "cisco-ios"),
+        ("cisco-iosxr", "cisco-iosxr"),
+        ("cisco-nxos", "cisco-nxos"),
+        ("juniper-junos", "juniper-junos"),
+        ("arista-eos", "arista-eos"),
+        ("paloalto-panos", "paloalto-panos"),
+        ("fortinet-fortigate", "fortinet-fortigate"),
+        ("huawei-vrp", "huawei-vrp"),
     ):
         assert PROFILES[name].cli == driver

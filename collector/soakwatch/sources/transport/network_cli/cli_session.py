@@ -15,8 +15,8 @@ import asyncssh
 
 from soakwatch.core.secrets import secret
 from soakwatch.sources.abc import LoginRefusedError, SourceError
+from soakwatch.sources.platforms.guard import refusal
 from soakwatch.sources.platforms.platform import Dialect
-from soakwatch.sources.transport.network_cli.guard import refusal
 from soakwatch.sources.transport.network_cli.screen import last_line, shown
 from soakwatch.sources.transport.ssh.abc import DeviceConnection
 from soakwatch.sources.transport.ssh.ssh_errors import printable

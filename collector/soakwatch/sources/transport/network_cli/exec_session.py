@@ -8,9 +8,9 @@ import re
 import asyncssh
 
 from soakwatch.sources.abc import SourceError
+from soakwatch.sources.platforms.guard import refusal
 from soakwatch.sources.platforms.platform import Dialect
 from soakwatch.sources.transport.network_cli.cli_session import MAX_OUTPUT, HungError, RefusedError
-from soakwatch.sources.transport.network_cli.guard import refusal
 from soakwatch.sources.transport.network_cli.screen import shown
 from soakwatch.sources.transport.ssh.abc import DeviceConnection
 from soakwatch.sources.transport.ssh.ssh_errors import printable

@@ -59,8 +59,8 @@ class DeviceConnection(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CliWish:
-    """What the plan says of a CLI: its driver (``cisco_asa``), how privileges are raised, and which commands are asked
-    (None: the driver's own list). ``enable`` is a reference to a secret (see secret.py)."""
+    """What the plan says of a CLI: its driver (``cisco-asa``: the profile that has it), how privileges are raised, and
+    which commands are asked (None: the driver's own list). ``enable`` is a reference to a secret (see secret.py)."""
 
     driver: str
     enable: str | None = None

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from soakwatch.sources.platforms.file import platform_of
 from soakwatch.sources.platforms.parsed import with_gone
 from soakwatch.sources.platforms.platform import Command
+from soakwatch.sources.profiles.loading import platform
 from soakwatch.sources.transport.ssh.ask import Ask, Wants
 from soakwatch_agent.context import ProbeAnswer
 
@@ -27,7 +27,7 @@ class FrrSessions(Ask):
 
     def __init__(self, wants: Wants) -> None:
         super().__init__(wants)
-        questions = [command for command in platform_of("frr").commands if command.name != "show_version"]
+        questions = [command for command in platform("frr").commands if command.name != "show_version"]
         self._asked: list[tuple[Command, dict[str, None]]] = [(command, {}) for command in questions]
 
     def command(self) -> str:

@@ -1,4 +1,4 @@
-"""Platforms as data: a YAML file each, with its dialect, its commands, and what their outputs say.
+"""Platforms as data: the section ``cli`` of a profile, with its dialect, its commands, and what their outputs say.
 
 A parser in Python (``parse``) is for an output that neither lines nor JSON describe: products of its numbers, columns
 of a number that a device chooses.
@@ -6,20 +6,16 @@ of a number that a device chooses.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
-from functools import cache
-from importlib import resources
-from pathlib import Path as FilePath
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Literal, NamedTuple
 
-from pydantic import Field, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, TypeAdapter, model_validator
 
 from soakwatch.core.suggest import hint
 from soakwatch.core.units import Seconds
-from soakwatch.core.validation import problems
-from soakwatch.core.yaml import Document, Path, Problem, parse, plan_error, read_text
+from soakwatch.core.yaml import Document, Path, Problem
 from soakwatch.sources.platforms.cli_inventory import READERS
+from soakwatch.sources.platforms.guard import refusal
 from soakwatch.sources.platforms.json_template import JsonTemplate, is_json, read_json
 from soakwatch.sources.platforms.line_template import Ending, LineTemplate, Rest, read_lines
 from soakwatch.sources.platforms.output_template import Metrics, Pattern, TemplateModel, Texts
@@ -48,7 +44,7 @@ class DialectShape(TemplateModel):
 class CommandShape(TemplateModel):
     """One command: the texts that are tried, how often at most, the metrics that it should report, and how its output
     is read: by ``lines``, by ``json`` (and what is none by lines or a parser), by ``parse`` alone, or ``like`` another
-    command, whose ``PLATFORM/`` stands before it where it is another's."""
+    command, whose ``PROFILE/`` stands before it where it is another's."""
 
     run: Annotated[Texts, Field(min_length=1)]
     every: Seconds = 0.0
@@ -73,85 +69,62 @@ class CommandShape(TemplateModel):
 
 
 class PlatformShape(TemplateModel):
-    """A file. The marks say how the device is known, ``parts`` by which reader of ``inventory`` the answer to a command
-    is read: ``platform.Platform``."""
+    """The section: commands and what they need, or the profile ``like`` whose command line it has. ``title`` is that of
+    the system, where the profile's says more; the marks say how the device is known, ``parts`` by which reader of
+    ``cli_inventory`` the answer to a command is read: ``platform.Platform``."""
 
-    title: str
+    like: str | None = None
+    title: str | None = None
     dialect: DialectShape = DialectShape()
     server: str = ""
     says: str = ""
     introduces: str = ""
     parts: Mapping[str, str] = {}
-    commands: Mapping[str, CommandShape]
+    commands: Mapping[str, CommandShape] = {}
+
+    @model_validator(mode="after")
+    def _one(self) -> PlatformShape:
+        if not (self.commands if self.like is None else self.model_fields_set == {"like"}):
+            raise ValueError("a command line has commands, or like alone with the name of the profile that has them")
+        return self
 
 
-def folder() -> FilePath:
-    """The folder of the platforms that come with Soakwatch."""
-    return FilePath(str(resources.files("soakwatch.sources.platforms"))) / "data"
+Shared = Callable[[str], PlatformShape]
+"""The command line of another profile. Raises ValueError for a name that has none."""
 
 
-@cache
-def shipped() -> tuple[str, ...]:
-    """All platforms, sorted."""
-    return tuple(sorted(file.stem for file in folder().glob("*.yaml")))
+def read_platform(
+    name: str, title: str, shape: PlatformShape, document: Document, shared: Shared
+) -> tuple[Platform, list[Problem]]:
+    """The platform of a section ``cli``, and every problem with its place; a command that has one is left out."""
+    found, commands = list[Problem](), list[Command]()
 
+    def wrong(text: str, *place: str | int) -> None:
+        found.append(document.problem(("cli", *place), text))
 
-@cache
-def platform_of(name: str) -> Platform:
-    """The platform of a name that is known. Raises PlanError with every problem of its file."""
-    return read_platform(name, _document(name))
-
-
-def read_platform(name: str, document: Document) -> Platform:
-    """A platform of a document. Raises PlanError with every problem and its place."""
-    shape = _shape(document)
-    found, commands = [], []
     for key, each in shape.commands.items():
-        found += [document.problem(("commands", key, *place), f"{key}: {words}") for place, words in _unknown(each)]
+        for place, words in _unknown(each):
+            wrong(f"{key}: {words}", "commands", key, *place)
+        for harmful in filter(None, map(refusal, each.run)):
+            wrong(f"{key}: {harmful}", "commands", key, "run")
         try:
-            commands.append(_command(key, each, shape))
+            commands.append(_command(key, each, shape, shared))
         except ValueError as error:
-            found.append(document.problem(("commands", key), f"{key}: {error}"))
+            wrong(f"{key}: {error}", "commands", key)
     for text, reader in shape.parts.items():
         if reader not in READERS:
-            found.append(document.problem(("parts", text), f"there is no reader {reader}{hint(reader, list(READERS))}"))
-    if found:
-        raise plan_error(document.origin, found)
-    parts = {text: READERS[reader] for text, reader in shape.parts.items()}
+            wrong(f"there is no reader {reader}{hint(reader, list(READERS))}", "parts", text)
+        if (refused := refusal(text)) is not None:
+            wrong(refused, "parts", text)
+    parts = {text: READERS[reader] for text, reader in shape.parts.items() if reader in READERS}
     dialect = _DIALECT.validate_python(shape.dialect.model_dump(exclude_unset=True))
-    return Platform(name, shape.title, dialect, tuple(commands), shape.server, shape.says, shape.introduces, parts)
+    marks = (shape.server, shape.says, shape.introduces)
+    return Platform(name, shape.title or title, dialect, tuple(commands), *marks, parts), found
 
 
-def _document(name: str) -> Document:
-    file = folder() / f"{name}.yaml"
-    return parse(read_text(file), file.name)
-
-
-def _shape(document: Document) -> PlatformShape:
-    try:
-        return PlatformShape.model_validate(document.data)
-    except ValidationError as error:
-        raise plan_error(document.origin, _named(problems(document, (), PlatformShape, error), error)) from None
-
-
-def _named(found: Iterable[Problem], error: ValidationError) -> list[Problem]:
-    """The problems, those of a command with its name before them."""
-    named = []
-    for problem, detail in zip(found, error.errors(include_url=False), strict=True):
-        place = detail["loc"]
-        within = place[:1] == ("commands",) and len(place) > 2
-        named.append(replace(problem, text=f"{place[1]}: {problem.text}") if within else problem)
-    return named
-
-
-@cache
-def _shipped_shape(name: str) -> PlatformShape:
-    return _shape(_document(name))
-
-
-def _command(name: str, shape: CommandShape, platform: PlatformShape) -> Command:
+def _command(name: str, shape: CommandShape, platform: PlatformShape, shared: Shared) -> Command:
     """Raises ValueError for a parser or another command that is not there."""
-    how = shape if shape.like is None else _other(shape.like, platform)
+    how = shape if shape.like is None else _other(shape.like, platform, shared)
     if how.parse is not None and how.parse not in PARSERS:
         raise ValueError(f"there is no parser {how.parse}{hint(how.parse, list(PARSERS))}")
     other = None if how.parse is None else PARSERS[how.parse]
@@ -170,12 +143,10 @@ def _command(name: str, shape: CommandShape, platform: PlatformShape) -> Command
     )
 
 
-def _other(like: str, platform: PlatformShape) -> CommandShape:
+def _other(like: str, platform: PlatformShape, shared: Shared) -> CommandShape:
     """The command that another is like. Raises ValueError where there is none, or it is like a third."""
     name, _, command = like.rpartition("/")
-    if name and name not in shipped():
-        raise ValueError(f"there is no platform {name!r}{hint(name, shipped())}")
-    commands = (_shipped_shape(name) if name else platform).commands
+    commands = (shared(name) if name else platform).commands
     if command not in commands or commands[command].like is not None:
         raise ValueError(f"there is no command {like!r} with lines, json or parse{hint(command, list(commands))}")
     return commands[command]
