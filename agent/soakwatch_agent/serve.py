@@ -26,7 +26,6 @@ from soakwatch_agent.spool import BOUND, Spool
 
 SOCKET = "socket"
 CHILD = "child of the SSH session"
-COMMANDS = ("run", "serve", "attach", "status", "stop")
 _MAX_CONNECTIONS = 8
 _START_S = 30.0
 _TAKEOVER_S = 5.0
@@ -34,7 +33,7 @@ _FOLDER_CHECK_S = 5.0
 
 
 def main(argv: List[str]) -> int:
-    """Runs one of COMMANDS; returns the exit code."""
+    """Runs the command that ``argv`` begins with; returns the exit code."""
     options = _parser().parse_args(argv)
     folder = os.path.abspath(os.path.expanduser(options.dir))  # noqa: PTH100, PTH111
     try:

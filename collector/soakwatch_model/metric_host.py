@@ -31,7 +31,6 @@ from soakwatch_model.shown import (
     Shown,
 )
 
-_PROCESS = ("process", "instance")
 _WORK = "counts the work of the machine: no direction is bad"
 
 HOST: tuple[Metric, ...] = (

@@ -21,7 +21,6 @@ from soakwatch_model.shown import (
 )
 
 _PROCESS = ("process", "instance")
-_WORK = "counts the work of the machine: no direction is bad"
 
 PROCESSES: tuple[Metric, ...] = (
     entry(

@@ -19,13 +19,12 @@ _CALM: Final = frozenset({"baseline", "soak", "recovery"})
 @dataclass(frozen=True, slots=True)
 class Episode:
     """One stress: its ``name`` and window, stretches ``before`` it to compare with (best first, may be empty), and the
-    time ``after`` it (may be empty). ``bounded``: a recovery phase sets the end of ``after``."""
+    time ``after`` it (may be empty)."""
 
     name: str
     stress: Window
     before: tuple[Window, ...]
     after: Window
-    bounded: bool
 
 
 def episodes(case: Case, look_ns: int, calm_ns: int) -> tuple[Episode, ...]:
@@ -52,8 +51,8 @@ def episodes(case: Case, look_ns: int, calm_ns: int) -> tuple[Episode, ...]:
     begins = [window.begin_ns for _, window in spans[1:]] + [case.window.end_ns]
     found_episodes = []
     for (name, stress), following in zip(spans, begins, strict=True):
-        end_ns, bounded = _until(phases, stress.end_ns, min(following, case.window.end_ns), look_ns)
-        found_episodes.append(Episode(name, stress, before, Window(stress.end_ns, max(end_ns, stress.end_ns)), bounded))
+        end_ns = _until(phases, stress.end_ns, min(following, case.window.end_ns), look_ns)
+        found_episodes.append(Episode(name, stress, before, Window(stress.end_ns, max(end_ns, stress.end_ns))))
     return tuple(found_episodes)
 
 
@@ -99,8 +98,8 @@ def _before(phases: Sequence[Phase], stress: Window, whole: Window, calm_ns: int
     return tuple(dict.fromkeys(windows))
 
 
-def _until(phases: Sequence[Phase], begin_ns: int, most_ns: int, look_ns: int) -> tuple[int, bool]:
-    """The end of the time after an episode, and whether a recovery phase sets it."""
+def _until(phases: Sequence[Phase], begin_ns: int, most_ns: int, look_ns: int) -> int:
+    """The end of the time after an episode: that of a recovery phase, else ``look_ns`` later."""
     following = [p for p in phases if p.window.end_ns > begin_ns and p.window.begin_ns < most_ns]
     end_ns = most_ns
     recovery = None
@@ -111,6 +110,4 @@ def _until(phases: Sequence[Phase], begin_ns: int, most_ns: int, look_ns: int) -
                 break
         elif phase.name == "recovery" and recovery is None:
             recovery = phase.window.end_ns
-    if recovery is not None:
-        return min(end_ns, recovery), True
-    return min(end_ns, begin_ns + look_ns), False
+    return min(end_ns, begin_ns + look_ns if recovery is None else recovery)

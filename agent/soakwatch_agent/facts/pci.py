@@ -14,8 +14,6 @@ _ADDRESS = re.compile(r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]")
 _SPEED = re.compile(r"(\d+(?:\.\d+)?) GT/s")
 _NETWORK = "0x02"
 _MAX_FUNCTIONS = 256
-USER_SPACE = frozenset({"vfio-pci", "igb_uio", "uio_pci_generic"})
-"""Drivers that hand a card to a program (DPDK, VPP): the kernel then shows no interface for it."""
 
 
 def pci_network(machine: Machine, notes: Notes) -> Dict[str, Tree]:

@@ -61,13 +61,6 @@ def held(file: Path) -> bool:
     return False
 
 
-def holder(file: Path) -> str:
-    """Who holds a lock, in the words that it left there."""
-    with suppress(OSError):
-        return file.read_text(encoding="utf-8", errors="replace").strip()[:300]
-    return ""
-
-
 @contextmanager
 def locked(file: Path, words: str) -> Iterator[int | None]:
     """The descriptor that holds the lock of a file, None if another process has it; ``words`` say who holds it."""

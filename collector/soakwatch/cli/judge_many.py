@@ -22,7 +22,6 @@ from soakwatch_model.finding import Outcome
 from soakwatch_rules.wording.quantities import plural
 
 _MAX_REASON = 200
-_ORDER = (Outcome.PASS, Outcome.FAIL, Outcome.INCONCLUSIVE)
 
 
 def judge_many(executor: Executor, names: tuple[RecordName, ...], rules: Rules, json_file: Path | None) -> int:

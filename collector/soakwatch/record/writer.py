@@ -17,7 +17,7 @@ from soakwatch.core.private_files import make_private_folder
 from soakwatch.record import _artifacts, _rollups
 from soakwatch.record._chain import Chain
 from soakwatch.record._compaction import COMPACT_POLLS, COMPACT_SAMPLES, compact_oldest, drop_unused_layouts
-from soakwatch.record._files import BUSY_S, connect, record_file, size_of
+from soakwatch.record._files import BUSY_S, connect, record_file
 from soakwatch.record._rows import CADENCES, EVENT_COLUMNS, event_of, last_time, storable
 from soakwatch.record._schema import RECORD_NAME, make_tables
 from soakwatch.record._sqlite_errors import RecordFullError, as_record_error, damaged
@@ -236,10 +236,6 @@ class Record:
                 [(live, judged_ns, *body) for body in bodies],
             )
 
-    def put_artifact(self, name: str, media: str, data: bytes) -> bool:
-        """Keep a file under a name: see ``keep_artifact``."""
-        return self.keep_artifact(Artifact(name, media, data))
-
     def keep_artifact(self, artifact: Artifact) -> bool:
         """Keep a file that belongs to the run; an older one of its name is replaced. False where all of them together
         would be too large: then nothing is changed."""
@@ -265,11 +261,6 @@ class Record:
         """The latest time that the record knows of: a poll, an edge of a phase, a heartbeat; None if it is empty."""
         with self._reading() as sql:
             return last_time(sql, self._state.polls_ns)
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes on disk, write-ahead log included."""
-        return size_of(self.path)
 
     def troubled(self, heard: Callable[[str], None] | None = None, pages: int | None = None) -> None:
         """For tests of what a run survives: ``heard`` is called before each statement, and the file grows by at most

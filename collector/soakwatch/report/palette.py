@@ -70,19 +70,3 @@ OUTCOMES = {
     Outcome.NOT_APPLICABLE: (GREY, "dash"),
 }
 """Colour and shape of a finding's mark in a plot."""
-
-
-def contrast(colour: str, other: str) -> float:
-    """The contrast of two colours (#rrggbb) as WCAG 2 defines it, 1 to 21.
-
-    >>> round(contrast("#000000", "#ffffff"), 1), contrast("#123456", "#123456")
-    (21.0, 1.0)
-    """
-    low, high = sorted((_luminance(colour), _luminance(other)))
-    return (high + 0.05) / (low + 0.05)
-
-
-def _luminance(colour: str) -> float:
-    parts = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
-    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue

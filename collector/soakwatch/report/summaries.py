@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from soakwatch.core.formatting import extent, quantity, subject, utc
@@ -19,7 +19,6 @@ _KINDS = {
     CauseKind.GENERATOR: "generator at fault",
     CauseKind.FINDING: "one finding",
 }
-Withdrawn = Sequence[tuple[int, Finding]]
 """Warnings of the live judge that a later evaluation did not confirm, each with the time (UTC ns) of that one."""
 
 

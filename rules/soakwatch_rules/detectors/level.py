@@ -54,8 +54,6 @@ _LIMITS: Final = {
     "latency": _Limited(_LATENCY),
 }
 
-_SHARES: Final = frozenset({"cpu", "core", *(name for name, each in _LIMITS.items() if each.of_ceiling)})
-
 
 @dataclass(frozen=True, slots=True)
 class Level(Parameters):

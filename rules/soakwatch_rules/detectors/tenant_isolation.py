@@ -33,7 +33,6 @@ from soakwatch_rules.stats.contrast import Contrast, contrast
 from soakwatch_rules.traits import Family, Guide, Limit, RuleWords, Traits
 from soakwatch_rules.wording.quantities import counted, duration, first_few, quantity
 
-Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 _RISK: Final = 0.05

@@ -396,8 +396,7 @@ def _line(fit: Slope, times: Floats, value: Floats) -> PivotLine:
 
 def _with_parts(trend: TrendAnswer, parts: Mixture, span_s: float, risk: float) -> tuple[TrendAnswer, float, float]:
     """The answer with the shapes' results, P(growth) among shapes free to grow at the end, and their share of P."""
-    shapes = parts.families()
-    shape, weight = next(iter(shapes.items()))
+    shape, weight = next(iter(parts.families().items()))
     low, high = parts.quantiles(0.05, 0.95)
     sure, free, goes_on = parts.above(trend.allowed * span_s)
     rate, detectable = float(parts.weight @ parts.middle), trend.smallest_detectable
@@ -413,7 +412,6 @@ def _with_parts(trend: TrendAnswer, parts: Mixture, span_s: float, risk: float) 
         smallest_detectable=detectable,
         shape=shape,
         weight=weight,
-        shapes=shapes,
         bend_s=None if shape in _BENDLESS else parts.bend(shape) * span_s,
     )
     return answer, free, goes_on

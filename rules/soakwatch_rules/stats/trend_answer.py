@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -56,7 +55,6 @@ class TrendAnswer:
     shape: str = "unknown"
     weight: float = 0.0
     bend_s: float | None = None
-    shapes: Mapping[str, float] = field(default_factory=dict)
     guard: bool = False
     blocks: int = 0
     missing: float = 0.0

@@ -72,7 +72,7 @@ def test_a_testbed_is_held_until_the_last_process_that_has_it_is_gone() -> None:
         assert other.stdout is not None
         assert other.stdout.readline() == "mine\n"
         assert locks.held(file)
-        assert locks.holder(file) == f"campaign x (pid {other.pid})"
+        assert file.read_text() == f"campaign x (pid {other.pid})\n"
         with locks.testbed_lock("rack 1", "me", lambda: True) as mine:
             assert mine is None
         other.kill()

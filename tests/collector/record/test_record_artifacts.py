@@ -40,10 +40,10 @@ def test_all_artifacts_together_are_bounded(tmp_path: Path) -> None:
     """What would make them too large is refused, and what is there stays; a replacement makes its own room."""
     noise = random.Random(5).randbytes(MAX_BYTES // 2)
     with Record.create(tmp_path) as record:
-        assert record.put_artifact("one", "x/y", noise)
-        assert not record.put_artifact("two", "x/y", noise)
-        assert record.put_artifact("one", "x/y", noise)
-        assert record.put_artifact("two", "x/y", noise[:1000])
+        assert record.keep_artifact(Artifact("one", "x/y", noise))
+        assert not record.keep_artifact(Artifact("two", "x/y", noise))
+        assert record.keep_artifact(Artifact("one", "x/y", noise))
+        assert record.keep_artifact(Artifact("two", "x/y", noise[:1000]))
         with RecordView.open(tmp_path) as view:
             assert [(entry.name, entry.size) for entry in view.artifact_entries()] == [
                 ("one", MAX_BYTES // 2),
@@ -69,8 +69,8 @@ def test_outputs_leave_room_for_evidence(tmp_path: Path, monkeypatch: pytest.Mon
 def test_an_artifact_that_is_damaged_is_reported(tmp_path: Path) -> None:
     """Bytes that cannot be unpacked, or would be more than they say, are one sentence and never memory without end."""
     with Record.create(tmp_path) as record:
-        record.put_artifact("bomb", "x/y", bytes(1 << 20))
-        record.put_artifact("torn", "x/y", b"whole")
+        record.keep_artifact(Artifact("bomb", "x/y", bytes(1 << 20)))
+        record.keep_artifact(Artifact("torn", "x/y", b"whole"))
     connection = sqlite3.connect(tmp_path / "record.sqlite")
     connection.execute("UPDATE artifact SET size=10 WHERE name='bomb'")
     connection.execute("UPDATE artifact SET data=x'00' WHERE name='torn'")

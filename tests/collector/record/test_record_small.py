@@ -37,7 +37,7 @@ def test_small_values_come_back(tmp_path: Path) -> None:
         record.heartbeat(T0 + 7)
         record.begin_phase("baseline", T0)
         record.begin_phase("soak", T0 + 50)
-        record.put_artifact("a.bin", "application/octet-stream", b"\0\1")
+        record.keep_artifact(Artifact("a.bin", "application/octet-stream", b"\0\1"))
         planned = Event("upgrade", "dut", "", T0, None, {"a": "ü"}, {"reboot": 1}, T0 + 600 * SECOND)
         number = record.add_event("dut", planned, "plan")
         seen = Event("process.restart", "", "process=a", T0 + 3, T0 + 4, {"pid": "7"})

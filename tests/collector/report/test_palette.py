@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 
 from soakwatch.report import palette
-from soakwatch.report.palette import DARK, GROUND, LINES, NAME, OUTCOMES, TEXT, contrast
+from soakwatch.report.palette import DARK, GROUND, LINES, NAME, OUTCOMES, TEXT
 
 # how people without one sort of cone see linear light (Viénot, Brettel and Mollon 1999; Machado et al. 2009 for blue)
 BLIND: dict[str, NDArray[np.float64]] = {
@@ -31,6 +31,22 @@ def lab(colour: str, sight: NDArray[np.float64]) -> NDArray[np.float64]:
     ratio = (to_xyz @ seen) / np.array([0.9505, 1.0, 1.089])
     root = np.where(ratio > 216 / 24389, np.cbrt(ratio), (24389 / 27 * ratio + 16) / 116)
     return np.array([116 * root[1] - 16, 500 * (root[0] - root[1]), 200 * (root[1] - root[2])])
+
+
+def contrast(colour: str, other: str) -> float:
+    """The contrast of two colours (#rrggbb) as WCAG 2 defines it, 1 to 21.
+
+    >>> round(contrast("#000000", "#ffffff"), 1), contrast("#123456", "#123456")
+    (21.0, 1.0)
+    """
+    low, high = sorted((_luminance(colour), _luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
 
 
 @pytest.mark.parametrize("ground", ["#111111", DARK[GROUND]])

@@ -326,8 +326,8 @@ def test_neighbouring_stress_phases_are_one_episode() -> None:
     }
     case = Case("dut", "", window(0, 400), phases=phased(edges))
     first, second = episodes(case, 3600 * S, 60 * S)
-    assert (first.stress, first.after, first.bounded) == (window(100, 130), window(130, 200), True)
-    assert (second.stress, second.after, second.bounded) == (window(200, 210), window(210, 300), False)
+    assert (first.stress, first.after) == (window(100, 130), window(130, 200))
+    assert (second.stress, second.after) == (window(200, 210), window(210, 300))
     assert first.before == second.before == (window(40, 100),)
 
 
@@ -342,7 +342,7 @@ def test_neighbouring_recoveries_are_one() -> None:
         "recovery3": (210.0, 300.0),
     }
     (result,) = episodes(Case("dut", "", window(0, 300), phases=phased(edges)), 3600 * S, 60 * S)
-    assert (result.after, result.bounded) == (window(110, 200), True)
+    assert result.after == window(110, 200)
 
 
 def test_correlation_time_of_an_ar1() -> None:

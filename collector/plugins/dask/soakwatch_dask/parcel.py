@@ -38,12 +38,6 @@ def sums_below(folder: Path) -> tuple[FileSum, ...]:
     return tuple(sum_of(file, file.relative_to(folder).as_posix()) for file in files)
 
 
-def total(sums: Iterable[FileSum]) -> str:
-    """One checksum of all: SHA-256 over name, size and checksum of each, sorted by name."""
-    lines = sorted(f"{each.name}\0{each.size}\0{each.sha256}\n" for each in sums)
-    return hashlib.sha256("".join(lines).encode("utf-8", "surrogateescape")).hexdigest()
-
-
 def chunks(size: int) -> Iterator[tuple[int, int]]:
     """Begin and length of each piece of a file of ``size`` bytes.
 

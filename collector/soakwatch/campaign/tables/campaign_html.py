@@ -61,7 +61,7 @@ def beside(file: Path) -> Link:
 
 def _facts(result: CampaignResult, link: Link) -> Mapping[str, object]:
     index = {data.cell.id: number for number, data in enumerate(result.cells, 1)}
-    sheets = [sheet for table in result.tables for sheet in table.sheets]
+    sheets = [sheet for table in result.tables for sheet in table]
     return {
         "result": result,
         "definition": DEFINITION,

@@ -64,6 +64,6 @@ def render_markdown(result: CampaignResult) -> str:
             sign = f"{SYMBOLS[finding.outcome]} {finding.outcome.value}"
             lines.append(_row([sign, *(markdown_text(word, 600) for word in words)]))
     for table in result.tables:
-        for sheet in table.sheets:
+        for sheet in table:
             lines += sheet_lines(sheet)
     return "\n".join([*lines, "", f"<sub>Verdict of a campaign: {markdown_text(DEFINITION, 600)}.</sub>"]) + "\n"

@@ -126,7 +126,7 @@ def print_result(writer: ConsoleWriter, result: CampaignResult) -> None:
             )
             writer.say(finding.reason, indent=4)
     for table in result.tables:
-        for sheet in table.sheets:
+        for sheet in table:
             print_sheet(writer, sheet)
     writer.gap()
     writer.say((f"verdict of a campaign: {DEFINITION}", "dim"), hang=2)

@@ -12,7 +12,7 @@ from soakwatch.campaign.tables.cell_figures import CellData, Readings, cells_of,
 from soakwatch.campaign.tables.comparisons import Earlier, against, comparisons
 from soakwatch.campaign.tables.derived import with_derived
 from soakwatch.campaign.tables.parse import filled, tables_of
-from soakwatch.campaign.tables.pivot import View, views_of
+from soakwatch.campaign.tables.pivot import views_of
 from soakwatch.campaign.tables.sheet import Sheet, sheets_of
 from soakwatch.campaign.tables.spec import FIGURES, VERDICT, Measured, TablesSpec
 from soakwatch.core.errors import EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS
@@ -32,27 +32,19 @@ Reader = Callable[[Sequence[CellRun], Sequence[Measured]], Readings]
 
 
 @dataclass(frozen=True, slots=True)
-class ShownTable:
-    """A table with its views, and the same in words."""
-
-    views: tuple[View, ...]
-    sheets: tuple[Sheet, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class CampaignResult:
     """A campaign with its verdict, findings, doubts and tables. ``outcome`` is fail, inconclusive or pass; ``reason``
     says why in one sentence.
 
-    ``doubts`` are what a reader must know before believing a table. ``states`` counts the last attempts by state;
-    ``again`` is how many attempts were repeated. ``earlier`` is the name of the campaign that this one was compared
-    with.
+    ``tables`` are the sheets of each table. ``doubts`` are what a reader must know before believing a table. ``states``
+    counts the last attempts by state; ``again`` is how many attempts were repeated. ``earlier`` is the name of the
+    campaign that this one was compared with.
     """
 
     state: CampaignState
     spec: TablesSpec
     cells: tuple[CellData, ...]
-    tables: tuple[ShownTable, ...]
+    tables: tuple[tuple[Sheet, ...], ...]
     findings: tuple[CampaignFinding, ...]
     outcome: Outcome
     reason: str
@@ -114,17 +106,14 @@ def result_of(
     order = list(Outcome)
     if earlier is not None:
         findings += against(full, cells, earlier, read(ended_runs(earlier.state), full.measured))
-    tables = []
-    for table in full.tables:
-        views = views_of(table, state.axes, cells)
-        tables.append(ShownTable(views, sheets_of(views, full)))
+    tables = tuple(sheets_of(views_of(table, state.axes, cells), full) for table in full.tables)
     findings = tuple(sorted(findings, key=lambda finding: order.index(finding.outcome)))  # the worst first
     outcome, reason = _verdict(cells, findings)
     states = Counter(run.state for data in cells for run in data.runs)
     again = len(state.runs) - sum(states.values())
     doubts = _doubts(full, cells, again)
     name = "" if earlier is None else earlier.names[1]
-    return CampaignResult(state, full, cells, tuple(tables), findings, outcome, reason, doubts, states, again, name)
+    return CampaignResult(state, full, cells, tables, findings, outcome, reason, doubts, states, again, name)
 
 
 def _verdict(cells: Sequence[CellData], findings: Sequence[CampaignFinding]) -> tuple[Outcome, str]:

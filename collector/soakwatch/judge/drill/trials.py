@@ -23,7 +23,6 @@ from soakwatch_rules.traits import Judges, traits_of
 
 ENOUGH: Final = 0.9
 """In this share of the places a fault must be found for its size to count as seen."""
-PLACES: Final = 10
 _REDRAWN: Final = 5  # draw at most this many times the places asked for, since some are unusable
 _ALARMS: Final = frozenset({Outcome.FAIL, Outcome.WARN})
 Identity = tuple[str, str, str, str]

@@ -207,10 +207,6 @@ class RunFollower:
         """The record as rules of one manner see it."""
         return View(self, manner)
 
-    def numbered(self, number: int) -> SeriesKey:
-        """The series of a number."""
-        return self._numbers[number]
-
     # --- taking in -----------------------------------------------------------------------------------------------
 
     def _take(self, news: News, fresh: Fresh) -> None:

@@ -43,11 +43,10 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Table:
-    """An open table: ``columns`` are its headers; ``headed`` is False if the file has none."""
+    """An open table: ``columns`` are its headers, or ``column 1`` and so on if the file has none."""
 
     name: str
     columns: tuple[str, ...]
-    headed: bool
     decimal: str
     sample: tuple[Sequence[str], ...]  # the cells of the first lines, by column
     chunks: Iterator[Chunk]
@@ -137,7 +136,7 @@ def _table(text: io.TextIOBase, name: str, delimiter: str | None, decimal: str |
         decimal = _decimal(sample, name, delimiter)
         if decimal == ",":
             notes = (*notes, f"{name}: the decimal sign is a comma (override with --decimal)")
-    return Table(name, columns, bool(header), decimal, sample, _chunks(chain(body, rows), width), notes, delimiter)
+    return Table(name, columns, decimal, sample, _chunks(chain(body, rows), width), notes, delimiter)
 
 
 def _rows(lines: Iterator[str], name: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:

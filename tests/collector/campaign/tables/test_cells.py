@@ -24,7 +24,7 @@ def test_every_empty_cell_says_why() -> None:
     }
     rates: Values = {("1", "x"): [None, None], ("2", "y"): [5.0, None, None]}
     made = result(axes, {"load.rx.packet.rate": rates}, RATE, runs=runs)
-    verdict, rate = (dict(sheet.rows) for sheet in made.tables[0].sheets)
+    verdict, rate = (dict(sheet.rows) for sheet in made.tables[0])
     assert [cell.main for cell in rate["1",]] == [
         "no reading",
         "not run",
@@ -32,7 +32,7 @@ def test_every_empty_cell_says_why() -> None:
     ]
     assert [cell.main for cell in rate["2",]] == ["running", "5", "excluded"]
     assert rate["2",][1].note == "1 of 3 runs"
-    assert made.tables[0].sheets[1].notes == (
+    assert made.tables[0][1].notes == (
         "no reading: the run has no load.rx.packet.rate (a 1, b x)",
         "lost: the monitor was killed (a 1, b z)",
         "1 of 3 runs: 1 the run has no load.rx.packet.rate; 1 not run (a 2, b y)",
@@ -106,7 +106,7 @@ def test_one_run_a_cell_says_so() -> None:
     """No interval, no range, and the reader is told that nothing is proven."""
     rates: Values = {(a, b): [float(ord(b) + int(a))] for a in "12" for b in "xyz"}
     made = result({"a": ["1", "2"], "b": ["x", "y", "z"]}, {"load.rx.packet.rate": rates}, RATE)
-    sheet = made.tables[0].sheets[1]
+    sheet = made.tables[0][1]
     assert {cell.beside for _, cells in sheet.rows for cell in cells} == {""}
     assert "one run a cell: the spread between runs is unknown" in sheet.legend
     assert made.doubts == ("one run a cell: the spread between runs is unknown; no difference is proven",)
@@ -116,7 +116,7 @@ def test_six_runs_have_an_interval_and_five_a_range() -> None:
     """Order statistics: 95 % need six."""
     rates: Values = {("1", "x"): [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], ("1", "y"): [1.0, 2.0, 3.0, 4.0, 5.0]}
     made = result({"a": ["1"], "b": ["x", "y"]}, {"load.rx.packet.rate": rates}, RATE)
-    ((_, cells),) = made.tables[0].sheets[1].rows
+    ((_, cells),) = made.tables[0][1].rows
     assert [cell.beside for cell in cells] == ["[1.0, 6.0]", "1.0–5.0"]
 
 

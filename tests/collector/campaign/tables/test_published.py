@@ -54,7 +54,7 @@ def texts(sheet: Sheet) -> dict[tuple[str, ...], list[str]]:
 
 def only(made: CampaignResult) -> Sheet:
     """The only table there is."""
-    ((sheet,),) = (table.sheets for table in made.tables)
+    ((sheet,),) = made.tables
     return sheet
 
 
@@ -223,7 +223,7 @@ tables:
 
 def test_a_cube_is_three_views_of_two_axes(cube: CampaignResult) -> None:
     """A view for each profile; cells at the generator's limit are marked, and nobody is best there."""
-    sheets = cube.tables[0].sheets
+    sheets = cube.tables[0]
     assert [sheet.title for sheet in sheets] == [
         "received (k packets/s): profile imix",
         "received (k packets/s): profile small",
@@ -241,7 +241,7 @@ def test_a_cube_is_three_views_of_two_axes(cube: CampaignResult) -> None:
 
 def test_each_layer_of_software_has_its_cost(cube: CampaignResult) -> None:
     """Shares of what a bridge forwards."""
-    (sheet,) = cube.tables[1].sheets
+    (sheet,) = cube.tables[1]
     assert texts(sheet)["imix",] == ["0", "11.11", "33.33"]
 
 
@@ -263,14 +263,14 @@ tables:
   - {rows: size, columns: variant, figures: [rate, packets per joule]}
 """,
     )
-    titles = [sheet.title for sheet in made.tables[0].sheets]
+    titles = [sheet.title for sheet in made.tables[0]]
     assert titles == [
         "rate (packets/s): direction encap",
         "rate (packets/s): direction both",
         "packets per joule (packets/J): direction encap",
         "packets per joule (packets/J): direction both",
     ]
-    joule = dict(made.tables[0].sheets[2].rows)
+    joule = dict(made.tables[0][2].rows)
     assert [cell.main for cell in joule["64",]] == ["20", "40"]
     assert joule["64",][1].note == "1 of 2 runs"
     assert "1 of 2 runs: the run has no imported.power" in joule["64",][1].why

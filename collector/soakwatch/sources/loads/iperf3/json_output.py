@@ -45,7 +45,7 @@ class JsonReader:
         return bool(self._held) or self._lost
 
     def feed(self, line: str) -> list[Report]:
-        """See ``reports.Reader``."""
+        """The reports that this line, without its end, completes. Never raises."""
         if self.open or line.rstrip() == "{":
             return self._document_line(line)
         try:
@@ -58,7 +58,7 @@ class JsonReader:
         return self._event(event) if "event" in event else self._document(event)
 
     def done(self) -> list[Report]:
-        """See ``reports.Reader``."""
+        """The output ended: reports that were incomplete."""
         if not self._held:
             return []
         self._held.clear()

@@ -15,7 +15,7 @@ class AnyReader:
         self._text = TextReader()
 
     def feed(self, line: str) -> list[Report]:
-        """See ``reports.Reader``."""
+        """The reports that this line, without its end, completes. Never raises."""
         if self._json.open or line.startswith("{"):
             return self._json.feed(line)
         if not line.strip():
@@ -23,5 +23,5 @@ class AnyReader:
         return self._text.feed(line)
 
     def done(self) -> list[Report]:
-        """See ``reports.Reader``."""
+        """The output ended: reports that were incomplete."""
         return [*self._json.done(), *self._text.done()]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 MAX_STREAMS = 128  # iperf3's own limit
 MAX_COUNT = 1 << 63
@@ -76,18 +75,6 @@ class Unread:
 
 
 Report = Began | IntervalReport | Ended | Unread
-
-
-class Reader(Protocol):
-    """Reads an output line by line, without line ends."""
-
-    def feed(self, line: str) -> list[Report]:
-        """The reports that this line completes. Never raises."""
-        ...
-
-    def done(self) -> list[Report]:
-        """The output ended: reports that were incomplete."""
-        ...
 
 
 def readable(text: str, most: int = 120) -> str:

@@ -78,7 +78,7 @@ class TextReader:
         self._version = ""
 
     def feed(self, line: str) -> list[Report]:
-        """See ``reports.Reader``."""
+        """The reports that this line, without its end, completes. Never raises."""
         row = _ROW.match(line)
         if row is not None:
             return self._row(row)
@@ -107,7 +107,7 @@ class TextReader:
         return [Unread(f"{kind} that is not iperf3 output: {readable(text)!r}")]
 
     def done(self) -> list[Report]:
-        """See ``reports.Reader``."""
+        """The output ended: reports that were incomplete."""
         return self._over(None)
 
     def _detail(self, line: str, text: str) -> bool:
