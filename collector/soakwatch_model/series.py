@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 
 from soakwatch_model.metric import BY_NAME
 
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
 Kind = Literal["gauge", "counter", "state"]
 Growth = Literal["up", "down"]
 
@@ -72,8 +75,8 @@ class Series:
     metric: str
     object: str
     trait: Trait
-    time_ns: NDArray[np.int64]
-    value: NDArray[np.float64] | NDArray[np.int64] | NDArray[np.uint64]
+    time_ns: Ints
+    value: Floats | Ints | NDArray[np.uint64]
     cadence_s: float | None = None
 
     def __post_init__(self) -> None:
@@ -86,15 +89,15 @@ class Series:
         return int(self.time_ns.size)
 
     @property
-    def seconds(self) -> NDArray[np.float64]:
+    def seconds(self) -> Floats:
         """Times in seconds since the first reading (so an offset of all times has no effect)."""
         if not len(self):
             return np.empty(0)
-        elapsed: NDArray[np.float64] = (self.time_ns - self.time_ns[0]) * 1e-9
+        elapsed: Floats = (self.time_ns - self.time_ns[0]) * 1e-9
         return elapsed
 
     @property
-    def values(self) -> NDArray[np.float64]:
+    def values(self) -> Floats:
         """The readings as float64."""
         return self.value.astype(np.float64)
 
@@ -162,9 +165,7 @@ class Series:
 _FIELDS = tuple(field.name for field in fields(Series))
 
 
-def _part(
-    of: Series, time_ns: NDArray[np.int64], value: NDArray[np.float64] | NDArray[np.int64] | NDArray[np.uint64]
-) -> Series:
+def _part(of: Series, time_ns: Ints, value: Floats | Ints | NDArray[np.uint64]) -> Series:
     """Some readings of a series, without checking their order again."""
     series = object.__new__(Series)
     for name in _FIELDS:

@@ -8,9 +8,9 @@ from typing import Final
 import numpy as np
 
 from soakwatch_model.case import Case
-from soakwatch_model.series import Series
+from soakwatch_model.series import Floats, Series
 from soakwatch_rules.stats.habit import ALIKE, Habit, habit_of
-from soakwatch_rules.stats.spikes import Floats, Plateaus
+from soakwatch_rules.stats.spikes import Plateaus
 
 PLANNED: Final = frozenset({"spike", "stress"})
 _DUE = 3.0  # occurrences that the baseline phase should have held for their absence there to mean something

@@ -6,10 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from soakwatch_model.label import label
-from soakwatch_model.series import Series
+from soakwatch_model.series import Floats, Series
 from soakwatch_model.window import Window
 from soakwatch_rules.silences import peer_down
 from soakwatch_rules.spans import joined, overlap_s
@@ -38,7 +37,7 @@ def requests(own: Mapping[str, Series], spans: Sequence[Window]) -> tuple[float,
     return total, min(max(0.0, missing), total)
 
 
-def values_in(series: Series, spans: Sequence[Window]) -> NDArray[np.float64]:
+def values_in(series: Series, spans: Sequence[Window]) -> Floats:
     """The readings in these stretches, limited to values that cannot overflow."""
     matches = [series.between(w.begin_ns, w.end_ns).values for w in spans]
     return np.clip(np.concatenate(matches), -_MAX_VALUE, _MAX_VALUE) if matches else np.empty(0)

@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
+from soakwatch_model.series import Floats
 
 CORE: Final = "system.cpu.core.utilization"
 EVERY: Final = "*"
@@ -26,7 +26,7 @@ def evidence(case: Case, name: str) -> str:
     return case.facts.polling.get(name) or case.facts.polling.get(EVERY, "")
 
 
-def constant(metric: str, value: NDArray[np.float64]) -> bool:
+def constant(metric: str, value: Floats) -> bool:
     """Whether a single core stays at its maximum from the first reading to the last.
 
     >>> constant(CORE, np.full(60, 0.998)), constant("system.cpu.utilization", np.full(60, 0.998))

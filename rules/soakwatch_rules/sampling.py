@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from soakwatch_model.series import Series
+from soakwatch_model.series import Ints, Series
 from soakwatch_model.window import Window
 from soakwatch_rules.wording.quantities import moment
 
@@ -32,7 +31,7 @@ def expected(seconds: float, cadence_s: float | None) -> int | None:
     return None if cadence_s is None or seconds <= 0 else max(1, int(seconds / cadence_s + 1e-6))
 
 
-def unseen(time_ns: NDArray[np.int64], window: Window) -> str:
+def unseen(time_ns: Ints, window: Window) -> str:
     """Why the readings do not cover the whole window, in one sentence; empty if they reach from end to end.
 
     For rules that compare neighbours (an identity, a counter): what happened in a gap shows at its far end, so only the

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.signal import lfilter
 
-from soakwatch_model.series import Series, trait_of
+from soakwatch_model.series import Floats, Ints, Series, trait_of
 from soakwatch_model.window import Window
 
 PROCESS: Final = "process=web,instance=0"
@@ -22,7 +22,7 @@ LEVEL: Final = 100.0 * 2**20
 
 def readings(
     metric: str,
-    value: NDArray[np.float64] | NDArray[np.int64] | NDArray[np.uint64],
+    value: Floats | Ints | NDArray[np.uint64],
     cadence_s: float,
     *,
     object: str = "",  # noqa: A002 - the word of Series
@@ -45,7 +45,7 @@ def noise(
     """A level with AR(1) noise; ``sd`` is relative to the level, ``phi`` the lag-one correlation (0: white noise)."""
     rng, n = np.random.default_rng(seed), int(seconds / cadence_s)
     steps = rng.standard_normal(n) * math.sqrt(1 - phi * phi)
-    wander: NDArray[np.float64]
+    wander: Floats
     wander, _ = lfilter([1.0], [1.0, -phi], steps, zi=[phi * rng.standard_normal()])
     return readings(
         metric, level * (1 + sd * wander), cadence_s, object=PROCESS if metric.startswith("process.") else ""
@@ -93,7 +93,7 @@ def gappy(series: Series, share: float, hole: tuple[float, float] = (0.0, 0.0), 
     return replace(series, time_ns=series.time_ns[keep], value=series.value[keep])
 
 
-def counter(metric: str, steps: NDArray[np.int64], cadence_s: float, *, start: int = 0, bits: int = 64) -> Series:
+def counter(metric: str, steps: Ints, cadence_s: float, *, start: int = 0, bits: int = 64) -> Series:
     """A counter that adds ``steps`` and wraps at 2**bits."""
     total = [start]
     for add in steps.tolist():
@@ -133,7 +133,7 @@ def uptimes(cadence_s: float, n: int, begin_s: float = 86400.0, reboot_at: int |
     return readings("system.uptime", value, cadence_s)
 
 
-def inside(series: Series, window: Window) -> NDArray[np.float64]:
+def inside(series: Series, window: Window) -> Floats:
     """For each reading, the share of its interval (since the previous reading) inside the window; 0 for the first.
 
     >>> at = np.arange(4, dtype=np.int64) * 10**10
@@ -149,13 +149,13 @@ def inside(series: Series, window: Window) -> NDArray[np.float64]:
     return np.concatenate([[0.0], np.clip(overlap, 0, None) / (after - before)])
 
 
-def missing(series: Series, share: float, window: Window) -> NDArray[np.float64]:
+def missing(series: Series, share: float, window: Window) -> Floats:
     """How many events fewer each interval of a counter counts when the window loses ``share`` of them; whole numbers.
 
     An interval in which the counter restarted loses none.
     """
     steps = np.concatenate([[0.0], series.increments().values])[: len(series)]
-    gone: NDArray[np.float64] = np.floor(np.nan_to_num(steps) * share * inside(series, window))
+    gone: Floats = np.floor(np.nan_to_num(steps) * share * inside(series, window))
     return gone
 
 
@@ -166,7 +166,7 @@ def thinned(series: Series, share: float, window: Window) -> Series:
     return counted(series, -missing(series, share, window))
 
 
-def counted(series: Series, more: NDArray[np.float64]) -> Series:
+def counted(series: Series, more: Floats) -> Series:
     """A counter that counts ``more`` (negative: fewer) at each reading, with its restarts and its wrap kept."""
     steps = series.increments()
     restarts = np.concatenate([[False], ~np.isfinite(steps.values)])[: len(series)]

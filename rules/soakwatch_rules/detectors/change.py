@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
 from soakwatch_model.fact import Happened
@@ -16,7 +15,7 @@ from soakwatch_model.label import label
 from soakwatch_model.metric import BY_NAME
 from soakwatch_model.metric_entry import COUNTS, FALLS, GOES_OFF, STOPS, SURGES, WARNS, Sign
 from soakwatch_model.metric_queries import changing, why_mild
-from soakwatch_model.series import Series
+from soakwatch_model.series import Floats, Mask, Series
 from soakwatch_model.window import Window
 from soakwatch_rules.events.excuses import excuse
 from soakwatch_rules.finding_draft import absent, draft, half_unread
@@ -31,9 +30,6 @@ from soakwatch_rules.stats.stretched import PacedBlocks, block_length, paced_blo
 from soakwatch_rules.traits import Guide, RuleWords, Traits
 from soakwatch_rules.wording.quantities import counted, duration, first_few, moment, quantity
 from soakwatch_rules.wording.series_names import name_of, thing_of
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 _WRAP_S: Final = 2**32 / 100  # TimeTicks are hundredths of a second in 32 bits
 _NEAR_WRAP: Final = 0.02  # share of the wrap: an age this close to it may wrap
@@ -269,7 +265,7 @@ class Change(Parameters):
         return self._said(finding, series, sign, faults, f"{_name(series)} {calm}")
 
     def stopped(
-        self, case: Case, series: Series, cut: PacedBlocks, known: Flags, usual: Flags
+        self, case: Case, series: Series, cut: PacedBlocks, known: Mask, usual: Mask
     ) -> tuple[list[_Fault], float | None, str]:
         """Each time that a port or flow which always carried traffic fell silent."""
         pace = float(np.median(cut.value[usual])) if usual.any() else 0.0
@@ -309,7 +305,7 @@ class Change(Parameters):
         return found, _SILENT * pace, calm
 
     def surged(
-        self, case: Case, series: Series, cut: PacedBlocks, known: Flags, usual: Flags
+        self, case: Case, series: Series, cut: PacedBlocks, known: Mask, usual: Mask
     ) -> tuple[list[_Fault], float | None, str]:
         """Each time that a rate or level rose to ``factor`` times its highest usual level."""
         counter = series.trait.kind == "counter"

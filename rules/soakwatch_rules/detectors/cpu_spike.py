@@ -10,7 +10,7 @@ import numpy as np
 
 from soakwatch_model.case import Case
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark
-from soakwatch_model.series import Series
+from soakwatch_model.series import Floats, Series
 from soakwatch_rules import poll_mode_cores
 from soakwatch_rules.baseline_before_window import baseline_caveat
 from soakwatch_rules.cpu_habits import PLANNED, CpuHabits
@@ -20,7 +20,6 @@ from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.spikes import (
     MIN_SAMPLES,
-    Floats,
     LevelAndScatter,
     Plateau,
     Plateaus,

@@ -12,7 +12,7 @@ import numpy as np
 from soakwatch_model.case import Case
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.flow import PACKETS
-from soakwatch_model.series import Series
+from soakwatch_model.series import Mask, Series
 from soakwatch_model.window import Phase
 from soakwatch_rules.finding_draft import absent, draft
 from soakwatch_rules.load.background_drops import why_not_test_traffic
@@ -240,7 +240,7 @@ class Drops(Parameters):
         return finding.passes(f"none dropped in {duration(seconds)}{within}{text}")
 
 
-def _in_overload(taken: Steps, case: Case) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def _in_overload(taken: Steps, case: Case) -> Mask:
     """Which steps of the counter touch a stress or spike phase, extended by 5 s at each end."""
     overloaded = np.zeros(taken.count.size, dtype=bool)
     for phase in case.phases:
@@ -253,7 +253,7 @@ def _in_overload(taken: Steps, case: Case) -> np.ndarray[tuple[int], np.dtype[np
 def _account(
     cut: Sequence[Phase],
     taken: Steps,
-    overloaded: np.ndarray[tuple[int], np.dtype[np.bool_]],
+    overloaded: Mask,
     load: tuple[Series, ...],
 ) -> list[_Part]:
     result = []
@@ -308,7 +308,7 @@ def _by_phase(every: Sequence[_Part]) -> dict[str, float]:
     return numbers
 
 
-def _marks(taken: Steps, overloaded: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> tuple[Mark, ...]:
+def _marks(taken: Steps, overloaded: Mask) -> tuple[Mark, ...]:
     """The first 20 stretches in which the counter rose, each from the reading before its first rise to its last."""
     rose = np.append(False, np.append(np.nan_to_num(taken.count) > 0, False))
     begins, ends = np.flatnonzero(rose[1:] & ~rose[:-1]), np.flatnonzero(~rose[1:] & rose[:-1])

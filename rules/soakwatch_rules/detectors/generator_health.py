@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
 from soakwatch_model.event import Event
@@ -33,7 +32,7 @@ from soakwatch_model.flow import (
 from soakwatch_model.metric import BY_NAME, COUNTER, flows
 from soakwatch_model.metric_load import HEARD
 from soakwatch_model.roles import GENERATOR
-from soakwatch_model.series import Series
+from soakwatch_model.series import Ints, Series
 from soakwatch_model.window import Window
 from soakwatch_rules.finding_draft import absent, draft, faults
 from soakwatch_rules.load.forwarding import Forwarding, lost_share
@@ -436,7 +435,7 @@ def _monotone(own: dict[str, Series], case: Case) -> Iterator[_Part]:
         yield _Part("counters", fault=True, text=text, mark=Mark(time_ns, None, text))
 
 
-def _falls(series: Series, level: Series | None, planned: Sequence[Event]) -> NDArray[np.int64]:
+def _falls(series: Series, level: Series | None, planned: Sequence[Event]) -> Ints:
     """The times at which a counter fell, without announced events and restarts after the run changed the level."""
     fell = np.isnan(_increments(series).values)
     for event in planned:

@@ -8,12 +8,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
 from soakwatch_model.fact import CERTAIN, Certainty, Fact
 from soakwatch_model.finding import Finding, Forecast, InconclusiveReason, Mark, Outcome
-from soakwatch_model.series import Series, Trait
+from soakwatch_model.series import Floats, Series, Trait
 from soakwatch_rules.finding_draft import absent, draft, half_unread
 from soakwatch_rules.growth.lifetimes import (
     GrowthOfLife,
@@ -37,8 +36,6 @@ from soakwatch_rules.traits import Family, GrowthMethod, Guide, Marks, RuleWords
 from soakwatch_rules.wording.growth_words import doubts_of, per_hour, sentence, settle_of
 from soakwatch_rules.wording.quantities import counted, duration, quantity
 from soakwatch_rules.wording.series_names import name_of
-
-Floats = NDArray[np.float64]
 
 _GUARD = 0.05  # risk that the bound of the straight line is wrong
 _SUSPECT = 0.5  # share of ``shortest`` from which a straight rise is named

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
@@ -17,7 +16,7 @@ from soakwatch_model.label import label
 from soakwatch_model.metric import BY_NAME, CATALOGUE
 from soakwatch_model.metric_queries import words_of
 from soakwatch_model.roles import DUT
-from soakwatch_model.series import Series
+from soakwatch_model.series import Floats, Mask, Series
 from soakwatch_model.window import Window
 from soakwatch_rules.finding_draft import absent, draft, half_unread
 from soakwatch_rules.parameter import Parameters, parameter
@@ -366,7 +365,7 @@ def _limits(metric: str, known: dict[str, Series]) -> dict[str, Series]:
     return stated
 
 
-def _runs(flags: NDArray[np.bool_]) -> list[tuple[int, int]]:
+def _runs(flags: Mask) -> list[tuple[int, int]]:
     """Index pairs [first, close) of the runs of true."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
     return [(int(first), int(close)) for first, close in edges.reshape(-1, 2)]
@@ -413,7 +412,7 @@ def _once(stretches: Sequence[_Past]) -> list[_Past]:
     return sorted([*grave, *alone], key=lambda past: past.first)
 
 
-def _tightest(value: NDArray[np.float64], limits: dict[str, Series], *, logarithmic: bool) -> tuple[float, float]:
+def _tightest(value: Floats, limits: dict[str, Series], *, logarithmic: bool) -> tuple[float, float]:
     """The extreme reading and the limit that it came nearest to, preferring critical limits. For light (dBm) low limits
     come first, because links fail by too little of it and a share of a limit in dBm means nothing."""
     critical = [name for name in limits if name.startswith("limit")] or list(limits)
@@ -425,7 +424,7 @@ def _tightest(value: NDArray[np.float64], limits: dict[str, Series], *, logarith
     return min(pairs, key=lambda pair: abs(pair[1] - pair[0]))
 
 
-def _calm(value: NDArray[np.float64], limits: dict[str, Series], unit: str) -> str:
+def _calm(value: Floats, limits: dict[str, Series], unit: str) -> str:
     parts = []
     for side, most, words in (("high", value.max(), "at most"), ("low", value.min(), "at least")):
         for kind, noun in (("limit", "limit"), ("warning", "warning threshold")):
@@ -437,7 +436,7 @@ def _calm(value: NDArray[np.float64], limits: dict[str, Series], unit: str) -> s
     return "; ".join(parts)
 
 
-def _extent(value: NDArray[np.float64], unit: str) -> str:
+def _extent(value: Floats, unit: str) -> str:
     low, high = quantity(float(value.min()), unit), quantity(float(value.max()), unit)
     return low if low == high else f"{low} to {high}"
 

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
 from soakwatch_model.fact import Lost
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.flow import BITS, BYTES, CONNECTIONS, PACKETS, REQUESTS
 from soakwatch_model.roles import DUT
+from soakwatch_model.series import Floats, Mask
 from soakwatch_model.window import Window
 from soakwatch_rules.finding_draft import draft
 from soakwatch_rules.load.loss_account import (
@@ -265,9 +265,7 @@ class Loss(Parameters):
             seen.blind = unseen(times, Window(rest[0].end_ns, until_ns))
             seen.rested = moment(int(times[0]))
 
-    def _examine_bins(
-        self, case: Case, offer: Offer, bins: Bins, out: NDArray[np.bool_], over: NDArray[np.bool_], seen: LossEvidence
-    ) -> None:
+    def _examine_bins(self, case: Case, offer: Offer, bins: Bins, out: Mask, over: Mask, seen: LossEvidence) -> None:
         known = np.isfinite(bins.sent) & np.isfinite(bins.lost)
         if offer.ratio:
             if not bool((np.nan_to_num(bins.sent) > 0).any()):
@@ -307,9 +305,7 @@ class Loss(Parameters):
                 continue
             seen.stops.append(Standstill(stop, Window(stop.begin_ns, stop.end_ns), offer))
 
-    def _examine_open(
-        self, case: Case, offer: Offer, bins: Bins, counted: NDArray[np.bool_], seen: LossEvidence
-    ) -> None:
+    def _examine_open(self, case: Case, offer: Offer, bins: Bins, counted: Mask, seen: LossEvidence) -> None:
         """The phases in which too much is missing of what may not have been sent, or need not come back."""
         counted = counted & np.isfinite(bins.sent) & np.isfinite(bins.lost)
         if offer.on is not None:
@@ -320,7 +316,7 @@ class Loss(Parameters):
             if share is not None and self._over(offer.kind, share, self._limit(offer.kind)):
                 seen.open.append((share, offer))
 
-    def _examine_rate(self, case: Case, offer: Offer, rate: Curve, out: NDArray[np.bool_], seen: LossEvidence) -> None:
+    def _examine_rate(self, case: Case, offer: Offer, rate: Curve, out: Mask, seen: LossEvidence) -> None:
         """Stops of a rate for which only what came back is known: it is compared with its own level in each phase."""
         counts = rate_is_count(offer)
         level = 0.0
@@ -505,9 +501,7 @@ def _default(kind: str) -> float:
     return float(getattr(Loss(), kind))
 
 
-def _losing(
-    bins: Bins, late: NDArray[np.float64], counted: NDArray[np.bool_], limit: float, seen: LossEvidence
-) -> list[tuple[Window, float]]:
+def _losing(bins: Bins, late: Floats, counted: Mask, limit: float, seen: LossEvidence) -> list[tuple[Window, float]]:
     """The stretches in which more was lost than is allowed and than twice the baseline's share, with how much."""
     usual = 0.0 if seen.base is None else 2.0 * seen.base.share
     with np.errstate(all="ignore"):

@@ -15,7 +15,7 @@ from soakwatch_model.fact import PollCost
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.label import label
 from soakwatch_model.roles import DUT
-from soakwatch_model.series import Series
+from soakwatch_model.series import Floats, Series
 from soakwatch_rules.finding_draft import draft
 from soakwatch_rules.management.poll_pauses import CPU_FORMS, LEAST_PAIRS, CpuComparison, Pauses, compare_cpu, pauses_of
 from soakwatch_rules.parameter import Parameters, parameter
@@ -210,7 +210,7 @@ class ObserverCost(Parameters):
         finding: Finding,
         counted: Sequence[Series],
         taken: float,
-        rate: np.ndarray[tuple[int], np.dtype[np.float64]],
+        rate: Floats,
         cores: float | None,
     ) -> Finding:
         of = cores or 1.0

@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
 from soakwatch_model.fact import Stage
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.flow import PACKETS, REQUESTS
 from soakwatch_model.roles import DUT
-from soakwatch_model.series import Series
+from soakwatch_model.series import Floats, Ints, Series
 from soakwatch_model.window import Phase
 from soakwatch_rules.finding_draft import absent, draft
 from soakwatch_rules.load.load_account import LoadAccount
@@ -384,9 +383,7 @@ def _flow(load: tuple[Series, ...]) -> _Flow | None:
     return _Flow(asked, account.back(REQUESTS), "{request}") if asked else None
 
 
-def _edges(
-    series: Series, begin_ns: int, turns: Sequence[int], drained_ns: int, bin_s: float, drain_s: float
-) -> NDArray[np.int64]:
+def _edges(series: Series, begin_ns: int, turns: Sequence[int], drained_ns: int, bin_s: float, drain_s: float) -> Ints:
     """Reading times about ``bin_s`` apart, but every reading near a change of the load and after it.
 
     At the end of an overload (or a change of its level) the offered load falls within one reading. Averaged with the
@@ -404,7 +401,7 @@ def _edges(
     return np.concatenate(result)
 
 
-def _counted(flow: _Flow, edges: NDArray[np.int64]) -> NDArray[np.float64]:
+def _counted(flow: _Flow, edges: Ints) -> Floats:
     """Sent and lost per bin, shape (2, n)."""
     sent, back = binned(flow.sent, edges), binned(flow.back, edges)
     return np.stack([sent, sent - back])

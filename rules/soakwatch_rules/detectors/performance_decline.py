@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
 from soakwatch_model.fact import Certainty, Onset
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.roles import DUT
+from soakwatch_model.series import Floats
 from soakwatch_rules.finding_draft import absent, draft
 from soakwatch_rules.load.throughput import Curve, Flow, curve, flows
 from soakwatch_rules.parameter import Parameters, parameter
@@ -274,7 +274,7 @@ def _without_stops(shown: Curve, flow: Flow) -> tuple[Curve, tuple[Stop, ...]]:
     return Curve(shown.begin_ns[keep], shown.end_ns[keep], shown.rate[keep]), stops
 
 
-def _scaled(case: Case, shown: Curve) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _scaled(case: Case, shown: Curve) -> tuple[Floats, Floats]:
     """Seconds since the window's start (strictly increasing) and rates limited to a size that cannot overflow."""
     seconds = np.asarray((shown.end_ns - case.window.begin_ns) * 1e-9, dtype=np.float64)
     return seconds, np.clip(shown.rate, -_MAX_VALUE, _MAX_VALUE)
@@ -284,7 +284,7 @@ def _cut(number: float) -> float:
     return float(np.clip(number, -_MAX_VALUE, _MAX_VALUE)) if not math.isnan(number) else 0.0
 
 
-def _with_onset(case: Case, failed: Finding, seconds: NDArray[np.float64], value: NDArray[np.float64]) -> Finding:
+def _with_onset(case: Case, failed: Finding, seconds: Floats, value: Floats) -> Finding:
     """The failure with the moment from which throughput declines; a warning if several devices share the load."""
     since_s = onset_s(seconds, value)
     begin = case.window.begin_ns + round((since_s or 0.0) * 1e9)

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
 from soakwatch_model.event import Event
 from soakwatch_model.fact import Repeated
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, MarkKind, Outcome
 from soakwatch_model.roles import DUT
+from soakwatch_model.series import Floats, Mask
 from soakwatch_rules.finding_draft import absent, draft, half_unread
 from soakwatch_rules.load.demand import NOTHING, Demand, LoadMeanwhile
 from soakwatch_rules.load.offered import OVERLOADS, windows_by_phase
@@ -395,7 +395,7 @@ class PeriodicPause(Parameters):
         return ""
 
 
-def _stood(shown: Curve, low: int, high: int, seconds: float, *, counts: bool) -> NDArray[np.bool_]:
+def _stood(shown: Curve, low: int, high: int, seconds: float, *, counts: bool) -> Mask:
     """Which readings lie in a standstill of at least ``seconds``, as ``loss`` finds them."""
     begins, ends = shown.begin_ns[low:high], shown.end_ns[low:high]
     result = np.zeros(begins.size, dtype=np.bool_)
@@ -404,7 +404,7 @@ def _stood(shown: Curve, low: int, high: int, seconds: float, *, counts: bool) -
     return result
 
 
-def _between(rate: NDArray[np.float64], dip: Dip, deep: float, level: float) -> bool:
+def _between(rate: Floats, dip: Dip, deep: float, level: float) -> bool:
     """Whether the rate fell into the dip and came back. Before a step up the smooth level lies above the rate, which
     looks like a dip without a fall."""
     before, after = rate[max(dip.open - _AROUND, 0) : dip.open], rate[dip.close : dip.close + _AROUND]

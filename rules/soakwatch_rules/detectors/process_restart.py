@@ -8,14 +8,13 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
 from soakwatch_model.event import Event
 from soakwatch_model.fact import Fact, Gone, Happened
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.label import label
-from soakwatch_model.series import Series
+from soakwatch_model.series import Ints, Series
 from soakwatch_rules.events.incidents import Incident, incidents
 from soakwatch_rules.events.intents import AssignedIncidents, Intent, assign_incidents, intents
 from soakwatch_rules.events.process_life import (
@@ -234,9 +233,9 @@ def _happened(case: Case, up: Series | None, starts: Series | None, child: Serie
     return _Happened(back, children, stepped, gone_ns)
 
 
-def _times(*some_series: Series | None) -> NDArray[np.int64]:
+def _times(*some_series: Series | None) -> Ints:
     """When any of the series was read; only series read at different times need sorting."""
-    different: list[NDArray[np.int64]] = []
+    different: list[Ints] = []
     for series in some_series:
         if series and not any(np.array_equal(series.time_ns, times) for times in different):
             different.append(series.time_ns)

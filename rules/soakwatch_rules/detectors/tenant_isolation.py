@@ -9,13 +9,13 @@ from itertools import groupby
 from typing import ClassVar, Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
 from soakwatch_model.event import Event
 from soakwatch_model.event_catalogue import event_kind
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.roles import DUT
+from soakwatch_model.series import Ints, Mask
 from soakwatch_rules.finding_draft import draft
 from soakwatch_rules.load.tenant_load import (
     BY_DEVICE,
@@ -32,8 +32,6 @@ from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.stats.contrast import Contrast, contrast
 from soakwatch_rules.traits import Family, Guide, Limit, RuleWords, Traits
 from soakwatch_rules.wording.quantities import counted, duration, first_few, quantity
-
-Mask = NDArray[np.bool_]
 
 _RISK: Final = 0.05
 _LEAST: Final = 3  # bins needed with the load raised, and with it at its base
@@ -177,7 +175,7 @@ class TenantIsolation(Parameters):
         load: RaisedLoad,
         every: Sequence[TenantBins],
         loads: dict[str, RaisedLoad | None],
-        edges_ns: NDArray[np.int64],
+        edges_ns: Ints,
     ) -> Finding:
         """The finding on one tenant: the effects of its raised load on all others."""
         others = [x for x in every if x is not actor]
@@ -263,7 +261,7 @@ class TenantIsolation(Parameters):
         return replace(effect, outcome=Outcome.FAIL)
 
 
-def _disturbed(events: Sequence[Event], actor: str, edges_ns: NDArray[np.int64]) -> tuple[Mask, list[str]]:
+def _disturbed(events: Sequence[Event], actor: str, edges_ns: Ints) -> tuple[Mask, list[str]]:
     """The bins of events that are not the tenant's own, with 2 min after them, and the kinds of these events."""
     result, kinds = np.zeros(edges_ns.size - 1, np.bool_), []
     for event in events:
@@ -341,7 +339,7 @@ def _words(name: str, kind: str, found: Contrast, measured: float) -> str:
     return f"{quantity(abs(measured), '1')} {less} came back to {name}"
 
 
-def _marks(load: RaisedLoad, edges_ns: NDArray[np.int64], name: str) -> tuple[Mark, ...]:
+def _marks(load: RaisedLoad, edges_ns: Ints, name: str) -> tuple[Mark, ...]:
     """A mark for each stretch in which the load was raised, 20 at most."""
     marks, place = [], 0
     for is_raised, group in groupby(load.raised.tolist()):

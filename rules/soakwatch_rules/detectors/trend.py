@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
 from soakwatch_model.fact import Happened
@@ -14,7 +13,7 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.metric import DOWN
 from soakwatch_model.metric_entry import WARNS
 from soakwatch_model.metric_queries import bad_direction, trending, why_mild, words_of
-from soakwatch_model.series import Series
+from soakwatch_model.series import Floats, Series
 from soakwatch_model.window import Window
 from soakwatch_rules.finding_draft import absent, draft, half_unread
 from soakwatch_rules.growth.load_following import load_followed
@@ -34,8 +33,6 @@ from soakwatch_rules.stats.value_ceiling import Ceiling, ceiling_of
 from soakwatch_rules.traits import Guide, Marks, RuleWords, Traits
 from soakwatch_rules.wording.quantities import counted, duration, quantity
 from soakwatch_rules.wording.series_names import name_of
-
-Floats = NDArray[np.float64]
 
 _BLOCKS: Final = 48
 _SCREEN: Final = 0.5  # share of the least rise below which a series passes at once

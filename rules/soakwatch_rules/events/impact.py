@@ -12,7 +12,7 @@ import numpy as np
 from soakwatch_model.case import Case
 from soakwatch_model.event import Event
 from soakwatch_model.label import label
-from soakwatch_model.series import Series
+from soakwatch_model.series import Floats, Ints, Series
 from soakwatch_model.window import Window
 from soakwatch_rules.load.offered import OVERLOADS, phases_joined
 from soakwatch_rules.load.traffic import Traffic
@@ -295,9 +295,6 @@ def _peak(series: Series, stretch: EventScope) -> Peak | None:
     return Peak(series.trait.unit, float(np.median(calm / 2)) * 2, float(after.max()))
 
 
-Floats = np.ndarray[tuple[int], np.dtype[np.float64]]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Level:
     """Readings after an event, the level before it, and the least band around that."""
@@ -305,7 +302,7 @@ class _Level:
     name: str
     before: Reference
     after: Floats
-    at_ns: np.ndarray[tuple[int], np.dtype[np.int64]]
+    at_ns: Ints
     least: float
     served: bool
 

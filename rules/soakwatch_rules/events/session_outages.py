@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from soakwatch_model.case import Case, Silence
 from soakwatch_model.event import Event
 from soakwatch_model.label import label
-from soakwatch_model.series import Series
+from soakwatch_model.series import Ints, Mask, Series
 from soakwatch_model.window import Window
 from soakwatch_rules.sampling import spacing
 from soakwatch_rules.spans import joined, overlap_s
@@ -65,7 +64,7 @@ def session_name(text: str) -> str:
 
 
 def times_down(
-    up: Series, uptime: Series | None, flaps: Series | None, case: Case, others: NDArray[np.int64]
+    up: Series, uptime: Series | None, flaps: Series | None, case: Case, others: Ints
 ) -> tuple[TimeDown, ...]:
     """Every time that a session went down after it had been up, in time order.
 
@@ -91,7 +90,7 @@ def _by_state(up: Series) -> Iterator[TimeDown]:
         yield TimeDown(int(time_ns[i - 1]), int(time_ns[i]), end_ns, "down")
 
 
-def _unlisted(up: Series, case: Case, others: NDArray[np.int64]) -> Iterator[TimeDown]:
+def _unlisted(up: Series, case: Case, others: Ints) -> Iterator[TimeDown]:
     """Stretches in which a session that was up was not listed, although the device was asked and answered."""
     time_ns, stands = up.time_ns, up.values > 0
     apart_s = _apart_s(up) or 0.0
@@ -137,7 +136,7 @@ def _fault(up: Series, case: Case, stretch: Window) -> str:
     )
 
 
-def unread_list(up: Series, case: Case, others: NDArray[np.int64]) -> tuple[Window, str] | None:
+def unread_list(up: Series, case: Case, others: Ints) -> tuple[Window, str] | None:
     """The first stretch in which a session was not read because its list could not be, and the fault; None if none.
 
     A device may answer everything but one command; the session is then neither up nor down. If it answers nothing,
@@ -148,7 +147,7 @@ def unread_list(up: Series, case: Case, others: NDArray[np.int64]) -> tuple[Wind
     return next(((stretch, why) for stretch, why in found if why), None)
 
 
-def answered(case: Case, stretch: Window, others: NDArray[np.int64]) -> bool:
+def answered(case: Case, stretch: Window, others: Ints) -> bool:
     """Whether the device was asked in a stretch and answered: its sources were silent for less than half of it; without
     poll statistics, whether other sessions were read twice in it."""
     asked = [ledger for ledger in case.ledgers if ledger.due]
@@ -159,10 +158,10 @@ def answered(case: Case, stretch: Window, others: NDArray[np.int64]) -> bool:
     return inside.size >= 2
 
 
-def _stood(up: Series, time_ns: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _stood(up: Series, time_ns: Ints) -> Mask:
     """Whether the session was up at the last reading at or before each time."""
     index = np.searchsorted(up.time_ns, time_ns, side="right") - 1
-    known: NDArray[np.bool_] = (index >= 0) & (up.values[np.maximum(index, 0)] > 0)
+    known: Mask = (index >= 0) & (up.values[np.maximum(index, 0)] > 0)
     return known
 
 

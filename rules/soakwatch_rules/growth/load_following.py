@@ -7,10 +7,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
-from soakwatch_model.series import Series, Trait
+from soakwatch_model.series import Floats, Series, Trait
 from soakwatch_rules.series_lives import Life
 from soakwatch_rules.stats.daily import DAY_S, is_daily_sine
 from soakwatch_rules.stats.following import LoadDependence, explaining_load, holds_throughout
@@ -19,7 +18,6 @@ from soakwatch_rules.stats.trend_answer import TrendAnswer
 from soakwatch_rules.wording.growth_words import hourly, per_hour
 from soakwatch_rules.wording.quantities import duration, percent, quantity
 
-Floats = NDArray[np.float64]
 _HALF_A_DAY_S, _QUARTER_S = 43200.0, 21600.0
 _LITTLE, _LITTLE_SHORT = 0.02, 0.03  # shares of the level; the second up to a quarter of a day
 _WAVE = 0.05  # share of the level by which a daily wave may lift and lower it

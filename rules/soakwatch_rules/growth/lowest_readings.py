@@ -7,15 +7,14 @@ from dataclasses import replace
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from soakwatch_model.finding import InconclusiveReason, Outcome
+from soakwatch_model.series import Floats
 from soakwatch_rules.growth.lifetimes import GrowthOfLife
 from soakwatch_rules.stats.robust_level import net_change
 from soakwatch_rules.stats.time_blocks import Blocks, blocks, opened
 from soakwatch_rules.stats.trend_answer import TrendAnswer
 
-Floats = NDArray[np.float64]
 Ask = Callable[[Floats, Floats, float], TrendAnswer]
 """Judges values at their times, from a second of the life to its end."""
 

@@ -7,21 +7,18 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.metric_entry import HOST_MEMORY
 from soakwatch_model.metric_queries import telling
-from soakwatch_model.series import Series
+from soakwatch_model.series import Floats, Ints, Series
 from soakwatch_rules.rule import Rule
 from soakwatch_rules.stats.robust_level import net_change
 from soakwatch_rules.wording.growth_words import near_limit
 from soakwatch_rules.wording.quantities import counted, quantity
 from soakwatch_rules.wording.series_names import thing_in
-
-Floats = NDArray[np.float64]
 
 PARTS: Final = ("process.memory.pss", "process.memory.usage")
 """Measures of a process's memory, the one that counts shared pages least first."""
@@ -133,7 +130,7 @@ def _best(parts: Sequence[Series]) -> list[Series]:
     return by_metric[PARTS[-1]]
 
 
-def _on(positions: NDArray[np.int64], part: Series, deaths: Sequence[Event]) -> Floats:
+def _on(positions: Ints, part: Series, deaths: Sequence[Event]) -> Floats:
     """A part at the sum's times; 0 while it did not exist."""
     part = part.finite()
     if len(part) < 2:

@@ -7,18 +7,14 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
-from soakwatch_model.series import Series
+from soakwatch_model.series import Floats, Ints, Mask, Series
 from soakwatch_model.window import Window
 from soakwatch_rules.load.load_account import LoadAccount
 from soakwatch_rules.load.offered import OVERLOADS
 from soakwatch_rules.stats.counted_amounts import binned
 from soakwatch_rules.stats.slowdown import Slowness, block_medians, slowness
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 ROUND_TRIP: Final = "reach.round_trip"
 READINGS: Final = 3  # readings that a block needs
@@ -35,11 +31,11 @@ _SETTLED = 0.75  # if the second quarter is below this share of the first, the f
 class LatencyGrid:
     """Blocks of equal length: edges, medians, log loads, which are judged, and which give the usual level."""
 
-    edges_ns: NDArray[np.int64]
+    edges_ns: Ints
     value: Floats
     load: Floats
-    judged: Flags
-    reference: Flags
+    judged: Mask
+    reference: Mask
     early: bool  # without a baseline, the reference is the early blocks
 
     @property
@@ -100,7 +96,7 @@ def baselines(case: Case) -> list[Window]:
     return [p.window for p in case.phases if p.name == _BASELINE]
 
 
-def judged_blocks(case: Case, series: Series, edges: NDArray[np.int64]) -> Flags:
+def judged_blocks(case: Case, series: Series, edges: Ints) -> Mask:
     """Which blocks are judged: those outside of overloads, ramps, the return from an overload, and announced events."""
     begin, end = edges[:-1], edges[1:]
     judged = np.ones(begin.size, dtype=bool)
@@ -120,7 +116,7 @@ def judged_blocks(case: Case, series: Series, edges: NDArray[np.int64]) -> Flags
     return judged
 
 
-def usual_blocks(case: Case, edges: NDArray[np.int64], usable: Flags) -> tuple[Flags, bool]:
+def usual_blocks(case: Case, edges: Ints, usable: Mask) -> tuple[Mask, bool]:
     """The blocks that give the usual level: those of the baseline phase, else (then True) the early ones of the
     soak."""
     begin, end = edges[:-1], edges[1:]

@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 
 from soakwatch_model.case import Case
-from soakwatch_model.series import Series
+from soakwatch_model.series import Floats, Series
 from soakwatch_model.window import Window
-from soakwatch_rules.latency.latency_blocks import ROUND_TRIP, Floats, LatencyGrid
+from soakwatch_rules.latency.latency_blocks import ROUND_TRIP, LatencyGrid
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.slowdown import Slowness, slowness_at_like_load
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from soakwatch_model.case import Case
 from soakwatch_model.flow import BACK, PACKETS, REQUESTS
+from soakwatch_model.series import Mask
 from soakwatch_model.window import Window
 from soakwatch_rules.load.load_account import LoadAccount
 from soakwatch_rules.load.offers import offers
@@ -62,7 +63,7 @@ class PacketBalance:
         return float(bins.sent[here].sum())
 
 
-def why_not_test_traffic(case: Case, taken: Steps, counted: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> str:
+def why_not_test_traffic(case: Case, taken: Steps, counted: Mask) -> str:
     """Why the drops in these steps of a counter were not traffic of the test; empty if they may have been.
 
     All packets that the generators sent came back, and the drops lie before or in the first minute of the load (in a
@@ -89,7 +90,7 @@ def why_not_test_traffic(case: Case, taken: Steps, counted: np.ndarray[tuple[int
     return f"{when}, and all {digits(sent)} packets sent then came back: none was of the test (ARP, LLDP, warm-up)"
 
 
-def _steady(taken: Steps, counted: np.ndarray[tuple[int], np.dtype[np.bool_]], window: Window) -> bool:
+def _steady(taken: Steps, counted: Mask, window: Window) -> bool:
     """Whether drops come at least as evenly as at random, and neither too often nor too rarely."""
     count = np.where(counted, np.nan_to_num(taken.count), 0.0)
     total, seconds = float(count.sum()), window.seconds

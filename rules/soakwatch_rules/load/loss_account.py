@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
 from soakwatch_model.event import Event
 from soakwatch_model.flow import CONNECTIONS, PACKETS, REQUESTS
 from soakwatch_model.label import label
+from soakwatch_model.series import Floats, Ints, Mask
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.load.offered import OVERLOADS, phases_joined, windows_by_phase
 from soakwatch_rules.load.offers import PINGS, Offer
@@ -105,7 +105,7 @@ def rate_is_count(offer: Offer) -> bool:
     return offer.series.trait.unit.startswith("{")
 
 
-def intervals_of(offer: Offer) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def intervals_of(offer: Offer) -> tuple[Ints, Ints]:
     """The begins and ends of its bins or readings."""
     if offer.bins is not None:
         return offer.bins.edges_ns[:-1], offer.bins.edges_ns[1:]
@@ -124,7 +124,7 @@ def overload_spans(case: Case) -> list[Window]:
     return [Window(p.window.begin_ns, p.window.end_ns + _DRAIN_NS) for p in case.phases if p.name in OVERLOADS]
 
 
-def in_announced_events(case: Case, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
+def in_announced_events(case: Case, begins: Ints, ends: Ints) -> Mask:
     """Which bins lie in an announced event (one with an intent or a deadline)."""
     return touching([_until(e) for e in case.events if e.expect or e.deadline_ns is not None], begins, ends)
 
@@ -135,7 +135,7 @@ def _until(event: Event) -> Window:
     return Window(event.begin_ns, max(end_ns, event.end_ns or event.begin_ns))
 
 
-def touching(windows: Sequence[Window], begins: NDArray[np.int64], ends: NDArray[np.int64]) -> NDArray[np.bool_]:
+def touching(windows: Sequence[Window], begins: Ints, ends: Ints) -> Mask:
     """Which bins touch one of these windows."""
     result = np.zeros(begins.size, dtype=bool)
     for window in windows:
@@ -143,7 +143,7 @@ def touching(windows: Sequence[Window], begins: NDArray[np.int64], ends: NDArray
     return result
 
 
-def share_of(phase: Phase, sent: NDArray[np.float64], lost: NDArray[np.float64], *, exact: bool) -> Share | None:
+def share_of(phase: Phase, sent: Floats, lost: Floats, *, exact: bool) -> Share | None:
     """The account of a phase; None if nothing was sent."""
     total, missing = float(np.sum(sent)), float(np.sum(lost))
     if not sent.size or total <= 0:

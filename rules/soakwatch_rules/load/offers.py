@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
 from soakwatch_model.flow import (
@@ -24,7 +23,7 @@ from soakwatch_model.flow import (
     USERS,
 )
 from soakwatch_model.metric import BY_NAME, COUNTER, GAUGE
-from soakwatch_model.series import Series
+from soakwatch_model.series import Floats, Ints, Series
 from soakwatch_rules.load.load_account import LoadAccount, LoadPair, drive_of
 from soakwatch_rules.load.throughput import Curve, curve
 from soakwatch_rules.sampling import cadence
@@ -58,7 +57,7 @@ class Offer:
     rate: Curve | None = None
     ratio: bool = True
     exact: bool = True
-    on: NDArray[np.float64] | None = None
+    on: Floats | None = None
     open: Bins | None = None
     missing: str = ""
 
@@ -295,7 +294,7 @@ def _whole(bins: Bins, series: Iterable[Series]) -> Bins:
     return Bins(bins.edges_ns, np.where(near, np.nan, bins.sent), np.where(near, np.nan, bins.lost))
 
 
-def _edges(series: tuple[Series, ...]) -> NDArray[np.int64]:
+def _edges(series: tuple[Series, ...]) -> Ints:
     return series[0].finite().time_ns
 
 
@@ -308,7 +307,7 @@ class _Activity:
         good = [(drive_of(series), series.finite()) for series in load.drives()]
         self._reported = [(what, series.time_ns, series.values) for what, series in good]
 
-    def activity(self, edges: NDArray[np.int64]) -> NDArray[np.float64] | None:
+    def activity(self, edges: Ints) -> Floats | None:
         """1, 0 or NaN (unknown) for each bin; None without reports.
 
         One working generator of several is enough. Open connections prove work; having none does not prove rest, since

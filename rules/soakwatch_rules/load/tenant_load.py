@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from soakwatch_model.case import Tenant
 from soakwatch_model.event import Event
@@ -33,14 +32,11 @@ from soakwatch_model.flow import (
 )
 from soakwatch_model.label import label
 from soakwatch_model.metric import COUNTER, GAUGE, flows
-from soakwatch_model.series import Series
+from soakwatch_model.series import Floats, Ints, Mask, Series
 from soakwatch_model.window import Window
 from soakwatch_rules.load.offered import first_reported
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.counted_amounts import binned
-
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 _SCOPES: Final = (STREAM, WHOLE, PORT)
 """In order of preference: a flow may belong to one tenant, a generator's whole load to several."""
@@ -115,7 +111,7 @@ class TenantBins:
     samples: int
 
 
-def bin_edges(tenants: Sequence[Tenant], window: Window) -> NDArray[np.int64]:
+def bin_edges(tenants: Sequence[Tenant], window: Window) -> Ints:
     """Edges of at most 2000 bins, each at least 10 s and three readings of the slowest series."""
     slowest = max((cadence(s) or 0.0 for t in tenants for s in t.series if s.metric in METRICS), default=0.0)
     width_s = max(_BIN_S, 3 * min(slowest, window.seconds / 24), window.seconds / _MOST_BINS)
@@ -123,7 +119,7 @@ def bin_edges(tenants: Sequence[Tenant], window: Window) -> NDArray[np.int64]:
     return np.arange(window.begin_ns, window.end_ns + 1, width_ns, dtype=np.int64)
 
 
-def tenant_bins(tenant: Tenant, edges_ns: NDArray[np.int64]) -> TenantBins:
+def tenant_bins(tenant: Tenant, edges_ns: Ints) -> TenantBins:
     kept = tuple(s for s in tenant.series if s.metric in METRICS and len(s.finite()) > 1)
     sent = _first(kept, _SENT, edges_ns)
     if sent is None:
@@ -150,7 +146,7 @@ def _directed(kept: Iterable[Series], direction: str) -> tuple[Series, ...]:
     return tuple(s for s in kept if label(s.object, "direction") == direction)
 
 
-def _first(kept: Sequence[Series], metrics: Sequence[str], edges_ns: NDArray[np.int64]) -> tuple[str, Floats] | None:
+def _first(kept: Sequence[Series], metrics: Sequence[str], edges_ns: Ints) -> tuple[str, Floats] | None:
     """The first of these metrics that is reported, per second, summed over its objects."""
     reported = first_reported(kept, *metrics)
     if not reported:
@@ -158,7 +154,7 @@ def _first(kept: Sequence[Series], metrics: Sequence[str], edges_ns: NDArray[np.
     return reported[0].metric, binned(reported, edges_ns) / (np.diff(edges_ns) * 1e-9)
 
 
-def _loss(kept: Sequence[Series], edges_ns: NDArray[np.int64]) -> Measure | None:
+def _loss(kept: Sequence[Series], edges_ns: Ints) -> Measure | None:
     """The lost share of what was sent, or the failed share of requests."""
     for sent_metric, returned_metric in _PAIRS:
         sent, returned = first_reported(kept, sent_metric), first_reported(kept, returned_metric)
@@ -177,7 +173,7 @@ def _loss(kept: Sequence[Series], edges_ns: NDArray[np.int64]) -> Measure | None
     return None
 
 
-def _latency(kept: Sequence[Series], edges_ns: NDArray[np.int64]) -> Measure | None:
+def _latency(kept: Sequence[Series], edges_ns: Ints) -> Measure | None:
     """The log of the latency (a difference is a factor) at the highest percentile up to the 99th."""
     reported = first_reported(kept, *_LATENCY)
     if not reported:
@@ -192,12 +188,12 @@ def _latency(kept: Sequence[Series], edges_ns: NDArray[np.int64]) -> Measure | N
     return Measure("latency", reported[0].metric, value)
 
 
-def _cpu(kept: Sequence[Series], edges_ns: NDArray[np.int64]) -> Measure | None:
+def _cpu(kept: Sequence[Series], edges_ns: Ints) -> Measure | None:
     reported = first_reported(kept, *_CPU)
     return Measure("cpu", reported[0].metric, _mean(reported, edges_ns)) if reported else None
 
 
-def _mean(series: Sequence[Series], edges_ns: NDArray[np.int64]) -> Floats:
+def _mean(series: Sequence[Series], edges_ns: Ints) -> Floats:
     """The mean over all series of the mean reading in each bin; NaN without a reading."""
     rows = []
     for one in series:
@@ -226,7 +222,7 @@ class RaisedLoad:
 
 
 def raised_load(
-    name: str, load: Floats | None, events: Iterable[Event], edges_ns: NDArray[np.int64], change: float
+    name: str, load: Floats | None, events: Iterable[Event], edges_ns: Ints, change: float
 ) -> RaisedLoad | None:
     """When the load of a tenant was raised, by its readings and by events that name it; None if it never was.
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
 from soakwatch_model.flow import BACK, BITS, BYTES, OFFERED, PACKETS, REQUESTS, SENT
-from soakwatch_model.series import Series
+from soakwatch_model.series import Floats, Ints, Series
 from soakwatch_rules.load.load_account import LoadAccount
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.counted_amounts import steps
@@ -35,9 +34,9 @@ class Flow(NamedTuple):
 class Curve(NamedTuple):
     """A rate by reading: the mean from ``begin_ns`` to ``end_ns``; all values are finite."""
 
-    begin_ns: NDArray[np.int64]
-    end_ns: NDArray[np.int64]
-    rate: NDArray[np.float64]
+    begin_ns: Ints
+    end_ns: Ints
+    rate: Floats
 
     def per(self, offered: Series) -> Curve | None:
         """Relative to an offered rate or a counter of what was sent; None if that was never above 0.

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from soakwatch_model.series import Floats
 from soakwatch_rules.stats.throughput_dips import Rhythm, rhythm
 from soakwatch_rules.wording.quantities import counted, duration, first_few, moment
 
@@ -52,7 +52,7 @@ def moments(pauses: Sequence[Pause]) -> str:
     return ": " + first_few([f"{moment(p.begin_ns)} ({duration(p.lost_s)})" for p in pauses])
 
 
-def seconds_since_first(at_ns: Sequence[int]) -> NDArray[np.float64]:
+def seconds_since_first(at_ns: Sequence[int]) -> Floats:
     """Times in seconds since the first; differences are taken in ns, so the date costs no precision."""
     first = min(at_ns, default=0)
     return np.array([(time_ns - first) * 1e-9 for time_ns in at_ns])

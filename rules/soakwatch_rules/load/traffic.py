@@ -9,7 +9,7 @@ import numpy as np
 from soakwatch_model.case import Case
 from soakwatch_model.flow import BITS, BYTES, LOST, PACKETS, REQUESTS
 from soakwatch_model.metric import COUNTER
-from soakwatch_model.series import Series
+from soakwatch_model.series import Ints, Series
 from soakwatch_model.window import Window
 from soakwatch_rules.load.load_account import LoadAccount, LoadPair
 from soakwatch_rules.stats.counted_amounts import binned
@@ -90,5 +90,5 @@ def _between(pair: LoadPair, source: str) -> Traffic:
         return Traffic(Bins(edges, into, into - out), _UNITS[pair.what], source)
 
 
-def _edges(series: tuple[Series, ...]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _edges(series: tuple[Series, ...]) -> Ints:
     return series[0].finite().time_ns

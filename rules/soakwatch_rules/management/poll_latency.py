@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from soakwatch_model.case import Ledger
-from soakwatch_model.series import Series
+from soakwatch_model.series import Floats, Series
 from soakwatch_model.window import Window
 from soakwatch_rules.spans import overlap_s
 
@@ -42,7 +41,7 @@ class PollLatency:
 def poll_latency(series: Series, ledger: Ledger | None, spans: Sequence[Window]) -> PollLatency | None:
     """The polls of one source in sorted, disjoint stretches; None if none was answered."""
     parts = [series.between(w.begin_ns, w.end_ns).values for w in spans]
-    took: NDArray[np.float64] = np.concatenate(parts) if parts else np.empty(0)
+    took: Floats = np.concatenate(parts) if parts else np.empty(0)
     took = took[np.isfinite(took) & (took >= 0) & (took < _MAX_DURATION_S)]
     if not took.size:
         return None

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from soakwatch_model.case import Case
 from soakwatch_model.event import Event
 from soakwatch_model.metric_queries import usual_in
-from soakwatch_model.series import Series
+from soakwatch_model.series import Floats, Series
 from soakwatch_model.shown import CPU
 from soakwatch_model.window import Window
 from soakwatch_rules.stats.distributions import student_quantile
@@ -57,8 +56,8 @@ class CpuComparison:
     """The mean CPU (a share) of each pair with polls and without, shape (n,) each. ``step`` is 0.01 for readings in
     whole percents that hardly move, so that their mean may be off by that much, else 0."""
 
-    polled: NDArray[np.float64]
-    rested: NDArray[np.float64]
+    polled: Floats
+    rested: Floats
     readings: int
     step: float
 
@@ -142,7 +141,7 @@ def _compared(pauses: Pauses, series: Sequence[Series]) -> CpuComparison | None:
     return CpuComparison(np.array(polled), np.array(rested), readings, step)
 
 
-def _kept(series: Series, window: Window) -> NDArray[np.float64]:
+def _kept(series: Series, window: Window) -> Floats:
     # A reading may cover the time before it or only its moment, so readings at the edges belong to neither side.
     return series.between(window.begin_ns + 1, window.end_ns).values
 

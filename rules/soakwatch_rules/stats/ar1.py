@@ -6,12 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-from numpy.typing import NDArray
-
+from soakwatch_model.series import Floats
 from soakwatch_rules.stats.distributions import student_cdf, student_quantile
-
-Floats = NDArray[np.float64]
 
 _MAX_RHO: Final = 0.98
 _POWER_Z: Final = 0.8416212335729143  # 80 % power

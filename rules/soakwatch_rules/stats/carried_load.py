@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from soakwatch_model.series import Floats
 
 NOTHING = 1e-60
 """Counts up to this are zero; dividing by more stays finite."""
@@ -24,7 +25,7 @@ class Capacity:
     bound: bool
 
 
-def carried(sent: NDArray[np.float64], lost: NDArray[np.float64], bin_s: float, clean: float) -> Capacity | None:
+def carried(sent: Floats, lost: Floats, bin_s: float, clean: float) -> Capacity | None:
     """The highest rate carried for three bins in a row with a loss of at most ``clean`` (a ratio).
 
     NaN bins interrupt a row. If a higher rate did lose, capacity is the middle between the two, with the error of a
@@ -52,7 +53,7 @@ def carried(sent: NDArray[np.float64], lost: NDArray[np.float64], bin_s: float, 
     return Capacity(middle / bin_s, (error**2 + (lowest - rate) ** 2 / 12) ** 0.5 / middle, bound=False)
 
 
-def excess(sent: NDArray[np.float64], lost: NDArray[np.float64], per_bin: NDArray[np.float64]) -> tuple[float, float]:
+def excess(sent: Floats, lost: Floats, per_bin: Floats) -> tuple[float, float]:
     """The loss beyond what overload explains, and what could have been carried, both summed over finite bins.
 
     ``per_bin`` is the capacity in each bin. excess = sum lost - sum max(0, sent - capacity), carried at best = sum

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from soakwatch_model.series import Floats
 from soakwatch_rules.stats.distributions import student_cdf
-
-Floats = NDArray[np.float64]
 
 WINDOW = 50
 """Values examined at once; a long history is examined in pieces that overlap by half."""

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from soakwatch_model.flow import FAILED, REQUESTS
 from soakwatch_model.metric import flows
-from soakwatch_model.series import Series
+from soakwatch_model.series import Floats, Mask, Series
 from soakwatch_model.window import Window
 from soakwatch_rules.stats.counted_amounts import binned
 
@@ -65,7 +64,7 @@ def shortfall(
     return Shortfall(window, phase, min(max(done / total, -_MAX_VALUE), _MAX_VALUE), noise)
 
 
-def _idle(reported: Series, waits: Sequence[Series], achieved: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _idle(reported: Series, waits: Sequence[Series], achieved: Floats) -> Mask:
     """Where a generator had free connections by Little's law: answers per second times the longest reported latency.
 
     If a request failed, or latency or number of connections is not reported, it may have waited.
@@ -91,5 +90,5 @@ def _idle(reported: Series, waits: Sequence[Series], achieved: NDArray[np.float6
             late = np.fmax(late, value)
     with np.errstate(over="ignore", invalid="ignore"):
         busy = achieved / (np.diff(edges) * 1e-9) * late
-        idle: NDArray[np.bool_] = calm & (busy < _IDLE * open_)
+        idle: Mask = calm & (busy < _IDLE * open_)
     return idle

@@ -10,11 +10,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from soakwatch_model.series import Floats, Mask
 from soakwatch_rules.stats.ar1 import power
 from soakwatch_rules.stats.distributions import student_quantile
-
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
 
 _LEAST: Final = 3  # values needed on each side
 _NEAR: Final = 6  # values beside a stretch that are compared at least

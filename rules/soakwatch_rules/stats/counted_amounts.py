@@ -6,9 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from soakwatch_model.series import Series
+from soakwatch_model.series import Floats, Ints, Series
 
 _MAX_COUNT = 1e120  # larger steps are invalid; sums and squares below it stay finite
 
@@ -17,12 +16,12 @@ _MAX_COUNT = 1e120  # larger steps are invalid; sums and squares below it stay f
 class Steps:
     """What was counted from ``begin_ns`` to ``end_ns`` of each step; NaN if unknown (a restart)."""
 
-    begin_ns: NDArray[np.int64]
-    end_ns: NDArray[np.int64]
-    count: NDArray[np.float64]
+    begin_ns: Ints
+    end_ns: Ints
+    count: Floats
 
     @property
-    def seconds(self) -> NDArray[np.float64]:
+    def seconds(self) -> Floats:
         """The length of each step in seconds."""
         return np.asarray((self.end_ns - self.begin_ns) * 1e-9, dtype=np.float64)
 
@@ -69,7 +68,7 @@ def amount(series: Iterable[Series], begin_ns: int, end_ns: int) -> tuple[float,
     return total, least or 0.0
 
 
-def amounts(series: Iterable[Series], edges_ns: NDArray[np.int64]) -> NDArray[np.float64]:
+def amounts(series: Iterable[Series], edges_ns: Ints) -> Floats:
     """What all series counted between neighbouring edges, as far as known (see ``amount``)."""
     total = np.zeros(max(edges_ns.size - 1, 0))
     for samples in series:
@@ -81,7 +80,7 @@ def amounts(series: Iterable[Series], edges_ns: NDArray[np.int64]) -> NDArray[np
     return total
 
 
-def binned(series: Iterable[Series], edges_ns: NDArray[np.int64]) -> NDArray[np.float64]:
+def binned(series: Iterable[Series], edges_ns: Ints) -> Floats:
     """What all series counted between neighbouring edges; NaN in a bin that one of them does not cover.
 
     >>> from soakwatch_rules.signals import readings

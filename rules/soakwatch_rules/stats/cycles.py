@@ -7,12 +7,10 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from soakwatch_model.series import Floats
 from soakwatch_rules.stats.falls import abrupt_height, jump_blocks, line_residual, slope_per_block, time_correlation
 from soakwatch_rules.stats.robust_level import net_change
-
-Floats = NDArray[np.float64]
 
 _FINE: Final = 480  # blocks in which falls are searched
 _MIN_BLOCKS: Final = 32

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
+
+from soakwatch_model.series import Floats
 
 DAY_S: Final = 86400.0
 _MIN_BLOCKS_OF_A_DAY: Final = 16
@@ -13,7 +14,7 @@ _UNEXPLAINED: Final = 0.1  # share of the variance
 _BENDS: Final = 9
 
 
-def is_daily_sine(seconds: NDArray[np.float64], value: NDArray[np.float64]) -> bool:
+def is_daily_sine(seconds: Floats, value: Floats) -> bool:
     """Whether a sine of one day explains nearly all of the variance, clearly more than a straight line, and at least as
     much as a line with one bend or a parabola (with as many parameters): growth that begins mid-run, or accelerates,
     resembles part of a sine too."""
@@ -22,7 +23,7 @@ def is_daily_sine(seconds: NDArray[np.float64], value: NDArray[np.float64]) -> b
     turn = 2 * np.pi * seconds / DAY_S
     ones, whole = np.ones(value.size), float(np.sum((value - value.mean()) ** 2))
 
-    def left(*columns: NDArray[np.float64]) -> float:
+    def left(*columns: Floats) -> float:
         basis = np.stack([ones, *columns], axis=1)
         return float(np.sum((value - basis @ np.linalg.lstsq(basis, value, rcond=None)[0]) ** 2))
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from soakwatch_model.series import Floats
 from soakwatch_rules.stats.distributions import student_cdf
 from soakwatch_rules.stats.robust_level import robust
 
@@ -28,7 +28,7 @@ class Fall:
     probability: float
 
 
-def fall(block: NDArray[np.float64], allowed: float) -> Fall | None:
+def fall(block: Floats, allowed: float) -> Fall | None:
     """The fall from the mean of the first quarter of evenly spaced blocks to that of the last.
 
     Blocks over four robust sigmas from their quarter's median are limited to there, so that one stop does not decide.
@@ -58,7 +58,7 @@ def fall(block: NDArray[np.float64], allowed: float) -> Fall | None:
     return Fall(early, late, share, error, float(sure))
 
 
-def late_fall(block: NDArray[np.float64], allowed: float) -> Fall | None:
+def late_fall(block: Floats, allowed: float) -> Fall | None:
     """The fall of the last blocks (a twelfth or a 24th of evenly spaced ones, whichever is more certain) below those
     before. These are cut into parts of that length, whose scatter, waves of the run included, is the error.
 
@@ -85,6 +85,6 @@ def late_fall(block: NDArray[np.float64], allowed: float) -> Fall | None:
     return best
 
 
-def _drawn_in(part: NDArray[np.float64]) -> NDArray[np.float64]:
+def _drawn_in(part: Floats) -> Floats:
     middle, sigma = robust(part)
     return np.clip(part, middle - _SIGMAS * sigma, middle + _SIGMAS * sigma) if sigma > 0 else part

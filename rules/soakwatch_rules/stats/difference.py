@@ -21,11 +21,10 @@ from functools import lru_cache
 from typing import Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from soakwatch_model.series import Floats
 from soakwatch_rules.stats.distributions import normal_cdf, normal_quantile, student_cdf, student_quantile
 
-Floats = NDArray[np.float64]
 Numbers = Sequence[float] | Floats
 Method = Literal["ranks", "t", "parts"]
 Outcome = Literal["different", "equivalent", "undecided"]

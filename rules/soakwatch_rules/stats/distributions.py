@@ -6,10 +6,8 @@ from __future__ import annotations
 from typing import overload
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+from soakwatch_model.series import Floats, Ints
 
 
 @overload
@@ -74,7 +72,7 @@ def binomial_above(k: int, n: int, probability: float) -> float:
     return float(bdtrc(k, n, probability))
 
 
-def binomial_at_most(k: Integers, n: int, probability: float) -> Floats:
+def binomial_at_most(k: Ints, n: int, probability: float) -> Floats:
     """The probability of at most ``k`` successes in ``n`` trials, for each ``k``; 0 for negative ``k``."""
     from scipy.special import bdtr
 
@@ -90,7 +88,7 @@ def normal_quantile(probability: float | Floats) -> Floats:
     return result
 
 
-def log_choose(n: float | Integers, k: float | Integers) -> Floats:
+def log_choose(n: float | Ints, k: float | Ints) -> Floats:
     """The logarithm of the binomial coefficient; -inf if k is outside 0 .. n."""
     from scipy.special import gammaln
 

@@ -6,12 +6,9 @@ from itertools import pairwise
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from soakwatch_model.series import Floats, Ints
 from soakwatch_rules.stats.time_blocks import MAD
-
-Floats = NDArray[np.float64]
-Places = NDArray[np.int64]
 
 _FALL: Final = 0.3  # share of the range between the 2nd and the 98th percentile
 _PARTS: Final = 4
@@ -30,7 +27,7 @@ def abrupt_height(value: Floats, quantum: float) -> tuple[float, float]:
     return max(_FALL * spread, _SIGMAS * sigma, _QUANTA * quantum), spread
 
 
-def jump_blocks(value: Floats, jump: float) -> Places:
+def jump_blocks(value: Floats, jump: float) -> Ints:
     """Blocks at which the value moved by ``jump`` (in the direction of its sign) within one or two steps."""
     values = np.concatenate(([0.0], np.diff(value)))
     two = values + np.concatenate(([0.0], values[:-1]))

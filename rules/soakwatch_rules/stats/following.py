@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from soakwatch_model.flow import BACK, OFFERED, SENT
 from soakwatch_model.metric import flows
-from soakwatch_model.series import Series
-
-Floats = NDArray[np.float64]
+from soakwatch_model.series import Floats, Ints, Series
 
 _MIN_PAIRS: Final = 24  # block pairs
 _VARIES: Final = 0.02  # share of its mean by which a load must spread to explain anything
@@ -40,9 +37,7 @@ class LoadDependence:
     straight: bool = False
 
 
-def explaining_load(
-    centres_ns: NDArray[np.int64], value: Floats, loads: Iterable[Series]
-) -> tuple[LoadDependence, Floats] | None:
+def explaining_load(centres_ns: Ints, value: Floats, loads: Iterable[Series]) -> tuple[LoadDependence, Floats] | None:
     """The load that explains most of the blocks, and its values there; None if no load varies.
 
     Least squares of the value on time and load together: only what moves with the load beside a straight line is
@@ -79,7 +74,7 @@ def _holds(value: Floats, load: Floats, each: float) -> bool:
     return slope + _UNSURE * _error(own, rest - slope * own) >= 0.5 * each
 
 
-def _on(centres_ns: NDArray[np.int64], series: Series) -> Floats | None:
+def _on(centres_ns: Ints, series: Series) -> Floats | None:
     """A load as means over the blocks (counters as rates between their edges); None if it does not cover them."""
     half = (centres_ns[1] - centres_ns[0]) // 2
     edges = np.append(centres_ns - half, centres_ns[-1] + half)

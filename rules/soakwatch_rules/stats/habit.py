@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from soakwatch_model.series import Floats
+
 _QUARTERS = 4
 _OFTEN = 8
 _EVEN = 5

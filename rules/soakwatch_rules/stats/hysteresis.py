@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from soakwatch_model.series import Floats, Ints
 
 
-def stretches(value: NDArray[np.float64], enter: float, leave: float) -> NDArray[np.int64]:
+def stretches(value: Floats, enter: float, leave: float) -> Ints:
     """Index pairs [open, close), shape (k, 2): open at a reading >= enter, close at the next reading < leave.
 
     A stretch that does not close ends with the readings. A plateau that wavers around ``enter`` is one stretch.
@@ -20,5 +21,5 @@ def stretches(value: NDArray[np.float64], enter: float, leave: float) -> NDArray
     after = np.searchsorted(low, high)
     after, first = np.unique(after, return_index=True)
     close = np.append(low, value.size)[after]
-    pairs: NDArray[np.int64] = np.stack([high[first], close], axis=1).astype(np.int64)
+    pairs: Ints = np.stack([high[first], close], axis=1).astype(np.int64)
     return pairs

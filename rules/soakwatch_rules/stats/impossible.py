@@ -10,10 +10,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch_model.series import Series
+from soakwatch_model.series import Floats, Ints, Mask, Series
 from soakwatch_model.window import Window
-
-Floats = NDArray[np.float64]
 
 LEAST_S: Final = 0.1
 """The least time in seconds taken between two readings; readings at one moment did not count anything in between."""
@@ -132,12 +130,12 @@ class _Counter:
     at: Floats
     value: Floats
     most: Floats
-    again: NDArray[np.bool_]  # at the later reading of a step during which the device restarted
+    again: Mask  # at the later reading of a step during which the device restarted
     pace: float
-    bad: NDArray[np.bool_]
+    bad: Mask
     impossible: list[ImpossibleReadings]
     shift: Floats
-    time_ns: NDArray[np.int64]
+    time_ns: Ints
 
     def allowed(self, first: int, last: int) -> float:
         """The most that may have been counted between two readings."""
@@ -207,7 +205,7 @@ def _most_per_s(series: Series) -> float:
     return _PER_S.get(series.trait.unit, _MOST_PER_S)
 
 
-def _pace(steps: Floats, seconds: Floats, near: NDArray[np.bool_]) -> float:
+def _pace(steps: Floats, seconds: Floats, near: Mask) -> float:
     """The fastest pace of the counter away from falls; for a counter that falls all the time, twice its median pace."""
     calm = ~near & (steps < _BIG)
     rates = steps[calm] / seconds[calm]
@@ -217,7 +215,7 @@ def _pace(steps: Floats, seconds: Floats, near: NDArray[np.bool_]) -> float:
     return float(_SLACK * np.median(steps[risen] / seconds[risen])) if risen.any() else 0.0
 
 
-def _suspects(sifted: _Counter, steps: Floats, falls: NDArray[np.bool_]) -> list[int]:
+def _suspects(sifted: _Counter, steps: Floats, falls: Mask) -> list[int]:
     """The readings at which the counter fell, without wraps at 2**32 at the usual pace."""
     at = np.flatnonzero(falls) + 1
     before, after = sifted.value[at - 1], sifted.value[at]
@@ -351,9 +349,7 @@ def _take_out(sifted: _Counter, place: int, amount: float, way: Way, *, sure: bo
     sifted.impossible.append(ImpossibleReadings(at_ns, at_ns, 1, way, abs(amount), sure))
 
 
-def _shifted(
-    value: NDArray[np.float64] | NDArray[np.int64] | NDArray[np.uint64], by: Floats
-) -> NDArray[np.float64] | NDArray[np.int64]:
+def _shifted(value: Floats | Ints | NDArray[np.uint64], by: Floats) -> Floats | Ints:
     """The readings moved; whole numbers stay whole if they fit."""
     moved: Floats = value.astype(np.float64) + by
     if value.dtype.kind == "f" or bool((np.abs(moved) >= 2.0**53).any()) or bool((value > 2**62).any()):
@@ -390,7 +386,7 @@ def _of_gauge(series: Series) -> PlausibleSeries:
     return PlausibleSeries(kept, tuple(sorted(impossible, key=lambda each: each.begin_ns)))
 
 
-def _stretches(series: Series, outside: NDArray[np.bool_]) -> Iterator[ImpossibleReadings]:
+def _stretches(series: Series, outside: Mask) -> Iterator[ImpossibleReadings]:
     """Short stretches outside of the range; longer ones are how this source counts."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], outside, [False]]).astype(np.int8))).reshape(-1, 2)
     for first, close in edges.tolist():
@@ -401,7 +397,7 @@ def _stretches(series: Series, outside: NDArray[np.bool_]) -> Iterator[Impossibl
             )
 
 
-def _marked(series: Series, big: NDArray[np.bool_]) -> Iterator[ImpossibleReadings]:
+def _marked(series: Series, big: Mask) -> Iterator[ImpossibleReadings]:
     """Single readings that exceed both neighbours by 2**32, 2**63 or 2**64."""
     value = series.values
     with np.errstate(invalid="ignore", over="ignore"):

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from soakwatch_model.finding import InconclusiveReason, Outcome
+from soakwatch_model.series import Floats
 from soakwatch_rules.stats.ar1 import Slope, hours_more, power, slope
 from soakwatch_rules.stats.cycles import Cycles, cycles
 from soakwatch_rules.stats.lasting_falls import Release, freed, released
@@ -18,8 +18,6 @@ from soakwatch_rules.stats.robust_level import level_before_growth
 from soakwatch_rules.stats.time_blocks import MIN_SAMPLES, Blocks, Statistic, blocks, how_many, winsorised
 from soakwatch_rules.stats.tolerance import Thresholds, Tolerance
 from soakwatch_rules.stats.trend_answer import PivotLine, TrendAnswer, scaled_back
-
-Floats = NDArray[np.float64]
 
 _GUARDED: Final = 48  # blocks of the straight line
 _TAIL: Final = 12  # blocks after a bend that suffice for a line of their own

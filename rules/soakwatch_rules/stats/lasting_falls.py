@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from soakwatch_model.series import Floats
 from soakwatch_rules.stats.falls import abrupt_height, jump_blocks, line_residual, slope_per_block, time_correlation
-
-Floats = NDArray[np.float64]
 
 _LASTING: Final = 0.75  # share of a fall by which the medians before and after it must differ
 _CLIMB: Final = 0.5  # correlation with time of a climb

@@ -9,11 +9,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from soakwatch_model.series import Floats, Ints, Mask
 from soakwatch_rules.stats.distributions import normal_cdf, student_cdf
 from soakwatch_rules.stats.series_shapes import FAMILIES, PERIODS, RHO, SEEN, ShapeTable, edge, table, whitened
 from soakwatch_rules.stats.stairs import MAX_STEPS, log_placements, stairs
-
-Floats = NDArray[np.float64]
 
 _SHIFT: Final = 0.25  # prior probability of one lasting step more than the shape has
 _MIN_WEIGHT: Final = 1e-6
@@ -38,7 +37,7 @@ class Mixture:
     middle: Floats
     scale: Floats
     freedom: Floats
-    family: NDArray[np.int64]
+    family: Ints
     bends: Floats
     steepest: Floats
     correlation: float
@@ -79,10 +78,10 @@ class Mixture:
         ``small`` from trough to peak."""
         return float(self.weight[self._turns(limit, small)].sum())
 
-    def _turns(self, limit: float, small: float) -> NDArray[np.bool_]:
+    def _turns(self, limit: float, small: float) -> Mask:
         # the steepest slope of a wave is its swing times pi over its period
         swings = self.steepest * self.bends > np.pi * small
-        result: NDArray[np.bool_] = _TURNS[self.family] & (self.steepest > limit) & swings
+        result: Mask = _TURNS[self.family] & (self.steepest > limit) & swings
         return result
 
     def came_back(self, limit: float, small: float, value: Floats) -> float:

@@ -6,12 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from soakwatch_model.fact import Onset
-from soakwatch_model.series import Series
-
-Floats = NDArray[np.float64]
+from soakwatch_model.series import Floats, Series
 
 _BLOCKS: Final = 240
 _LEAST: Final = 24

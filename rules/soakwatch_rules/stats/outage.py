@@ -6,11 +6,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from soakwatch_model.series import Floats, Ints, Mask
 from soakwatch_model.window import Window
-
-Floats = NDArray[np.float64]
 
 _SIGMAS = 5.0  # of the calm, above which a bin lost something
 _SEARCHED = 1.3  # factor on the error of a sum over the bins that lost most, since they were selected
@@ -30,7 +28,7 @@ _RARE = 0.98  # quantile of the calm bins' losses that counts as scatter
 class Bins:
     """What was sent and lost between neighbouring ``edges_ns``; NaN if unknown."""
 
-    edges_ns: NDArray[np.int64]
+    edges_ns: Ints
     sent: Floats
     lost: Floats
 
@@ -175,7 +173,7 @@ def outage(calm: Bins, observed: Bins, least_share: float = _SHARE) -> Outage | 
     )
 
 
-def _stood(observed: Bins, known: NDArray[np.bool_], lost: Floats, limit: Floats) -> NDArray[np.bool_]:
+def _stood(observed: Bins, known: Mask, lost: Floats, limit: Floats) -> Mask:
     """Bins in a row that lost nearly everything and together exceed a scatter that no single one exceeds."""
     result = np.zeros(known.size, dtype=np.bool_)
     still = known & (lost >= _ALL * observed.sent) & (observed.sent > 0)
@@ -186,7 +184,7 @@ def _stood(observed: Bins, known: NDArray[np.bool_], lost: Floats, limit: Floats
     return result
 
 
-def _blind_s(observed: Bins, known: NDArray[np.bool_], sigma: float) -> float:
+def _blind_s(observed: Bins, known: Mask, sigma: float) -> float:
     """How long a full stop must last to exceed the scatter, in seconds; 0 if one bin does."""
     usual = float(np.median(observed.sent[known]))
     if usual <= 0 or _SIGMAS * sigma < _ALL * usual:
@@ -224,9 +222,7 @@ def lost_for_good(beyond: Floats, bins: Bins) -> Floats:
     return result
 
 
-def _spans(
-    observed: Bins, lossy: NDArray[np.bool_], edge: NDArray[np.bool_], lost: Floats, whole: float
-) -> tuple[DownTime, ...]:
+def _spans(observed: Bins, lossy: Mask, edge: Mask, lost: Floats, whole: float) -> tuple[DownTime, ...]:
     """A span for each run of ``lossy`` bins, extended by what the bins beside it lost if ``edge`` allows; ``whole`` is
     the share that can be lost beyond the usual loss."""
     turn = np.diff(lossy.astype(np.int8), prepend=0, append=0)
@@ -254,14 +250,14 @@ def _spans(
     return tuple(result)
 
 
-def _within(observed: Bins, lossy: NDArray[np.bool_]) -> float | None:
+def _within(observed: Bins, lossy: Mask) -> float | None:
     """The lost share of the bins inside of spans, without their first and last bins; None if there are none."""
     inner = lossy & np.append(False, lossy[:-1]) & np.append(lossy[1:], False)
     sent = float(observed.sent[inner].sum())
     return min(1.0, float(observed.lost[inner].sum()) / sent) if sent > 0 else None
 
 
-def unanswered(time_ns: NDArray[np.int64], up: Floats, window: Window) -> tuple[DownTime, ...]:
+def unanswered(time_ns: Ints, up: Floats, window: Window) -> tuple[DownTime, ...]:
     """The times in which a peer did not answer, at most from the last answer before to the first after.
 
     >>> made = unanswered(np.arange(10) * 10**9, np.array([1, 1, 1, 0, 0, 0, 1, 1, 1, 1.0]), Window(0, 10**10))

@@ -14,13 +14,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from soakwatch_model.series import Floats
 from soakwatch_rules.stats.difference import Numbers, finite
 from soakwatch_rules.stats.difference import median as middle_of
 from soakwatch_rules.stats.distributions import binomial_at_most, chi_square_quantile, log_choose, normal_quantile
-
-Floats = NDArray[np.float64]
 
 _MOST = 100_000  # runs that are thought of at all
 _MANY = 300  # runs from which on 1/sqrt(n) does for the expected half width

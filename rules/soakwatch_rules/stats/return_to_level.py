@@ -6,11 +6,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from soakwatch_model.series import Floats, Ints
 from soakwatch_rules.stats.distributions import student_cdf, student_quantile
-
-Floats = NDArray[np.float64]
 
 MIN_WINDOW = 30
 """Readings of the shortest window."""
@@ -187,7 +185,7 @@ def _returned(off: Floats, before: Reference, tolerance: float) -> Return | None
     )
 
 
-def _followed(last: int, begin: NDArray[np.int64]) -> int:
+def _followed(last: int, begin: Ints) -> int:
     """The last of the windows beginning there that follow upon ``last`` without a break."""
     for index in begin[begin > last].tolist():
         if index > max(last, 0) + MIN_WINDOW:
@@ -196,18 +194,18 @@ def _followed(last: int, begin: NDArray[np.int64]) -> int:
     return last
 
 
-def _scatter(value: Floats, begin: NDArray[np.int64]) -> Floats:
+def _scatter(value: Floats, begin: Ints) -> Floats:
     total, squares = (np.append(0.0, np.cumsum(x)) for x in (value, value * value))
     return _moments(total, squares, begin, MIN_WINDOW)[1]
 
 
-def _means(value: Floats, begin: NDArray[np.int64], width: int) -> Floats:
+def _means(value: Floats, begin: Ints, width: int) -> Floats:
     total = np.append(0.0, np.cumsum(value))
     result: Floats = (total[begin + width] - total[begin]) / width
     return result
 
 
-def _begins(n: int, width: int) -> NDArray[np.int64]:
+def _begins(n: int, width: int) -> Ints:
     begin = np.arange(0, n - width + 1, max(1, width // _HOPS, n // _MAX_WINDOWS))
     return begin if begin[-1] == n - width else np.append(begin, n - width)
 
@@ -240,7 +238,7 @@ def _width(before: Reference, tolerance: float, time: float, n: int) -> int:
     return most
 
 
-def _moments(total: Floats, squares: Floats, begin: NDArray[np.int64], width: int) -> tuple[Floats, Floats]:
+def _moments(total: Floats, squares: Floats, begin: Ints, width: int) -> tuple[Floats, Floats]:
     mean = (total[begin + width] - total[begin]) / width
     spread = (squares[begin + width] - squares[begin]) / width - mean * mean
     return mean, np.sqrt(np.maximum(spread, 0.0) * width / (width - 1))

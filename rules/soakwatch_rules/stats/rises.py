@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
+
+from soakwatch_model.series import Floats, Ints
 
 _PARTS: Final = 48
 _A_PART: Final = 2  # readings in a part
@@ -27,9 +28,7 @@ class Rise:
     released_ns: int | None
 
 
-def rise_of(
-    time_ns: NDArray[np.int64], value: NDArray[np.float64], begin_ns: int, end_ns: int, *, down: bool
-) -> Rise | None:
+def rise_of(time_ns: Ints, value: Floats, begin_ns: int, end_ns: int, *, down: bool) -> Rise | None:
     """The rise from the first to the highest of up to 48 parts of begin <= t < end, by means of at least two readings
     each; None with fewer than 16 readings, or if nothing rises.
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
+
+from soakwatch_model.series import Floats
 
 _SOME: Final = 48  # values through which the robust line is drawn
 _PARTS: Final = 400
@@ -14,7 +15,7 @@ MAD_TO_SIGMA = 1.4826
 """Ratio of the standard deviation of normal noise to its MAD (F. Hampel, JASA 69, 1974)."""
 
 
-def robust(value: NDArray[np.float64]) -> tuple[float, float]:
+def robust(value: Floats) -> tuple[float, float]:
     """Median and robust sigma of at least one reading; sigma is 0 if over half are equal.
 
     >>> robust(np.array([1.0, 2.0, 3.0, 4.0, 1000.0]))
@@ -24,7 +25,7 @@ def robust(value: NDArray[np.float64]) -> tuple[float, float]:
     return middle, MAD_TO_SIGMA * float(np.median(np.abs(value - middle)))
 
 
-def level_before_growth(value: NDArray[np.float64]) -> float:
+def level_before_growth(value: Floats) -> float:
     """The level without the growth of the run: the median minus half of the rise of a robust line, at least the lowest
     block. The line is Theil-Sen's on about 48 blocks; without this a leak would raise the level that its tolerance is a
     share of."""
@@ -34,13 +35,13 @@ def level_before_growth(value: NDArray[np.float64]) -> float:
     return min(middle, max(middle - max(rise, 0.0) / 2, float(value.min())))
 
 
-def net_change(value: NDArray[np.float64]) -> float:
+def net_change(value: Floats) -> float:
     """The change over a series: the median of its last sixteenth minus that of its first."""
     some = max(1, value.size // 16)
     return float(np.median(value[-some:]) - np.median(value[:some]))
 
 
-def robust_slope(seconds: NDArray[np.float64], value: NDArray[np.float64]) -> float | None:
+def robust_slope(seconds: Floats, value: Floats) -> float | None:
     """The median slope of all pairs of readings, per second; None with fewer than three readings.
 
     More than 400 readings are replaced by the medians of 400 equal parts. Wrong for what grows in steps or falls back:

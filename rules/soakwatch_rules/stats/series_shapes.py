@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from soakwatch_model.series import Floats, Ints
 
 RHO: Final = np.array([0.0, 0.2, 0.4, 0.55, 0.7, 0.8, 0.87, 0.92, 0.96, 0.985])
 """Correlations of neighbouring errors that are tried."""
@@ -86,9 +85,9 @@ class ShapeTable:
     variance: Floats
     swing: Floats
     steep: Floats
-    first: NDArray[np.int64]
-    columns: NDArray[np.int64]
-    family: NDArray[np.int64]
+    first: Ints
+    columns: Ints
+    family: Ints
     prior: Floats
     bends: Floats
     steps: Floats

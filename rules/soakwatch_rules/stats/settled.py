@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from soakwatch_model.series import Floats
 from soakwatch_rules.stats.ar1 import slope
-
-Floats = NDArray[np.float64]
 
 MIN_SAMPLES: Final = 12
 """Readings needed for a proof."""

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from soakwatch_model.series import Floats, Ints, Mask
 from soakwatch_rules.stats.robust_level import MAD_TO_SIGMA, robust
-
-Floats = NDArray[np.float64]
 
 _STEEPEST: Final = 3.0  # latency grows at most with the third power of the load; a steeper fit is chance
 _APART: Final = 0.1  # difference of log loads below which a pair says nothing about the slope
@@ -20,7 +18,7 @@ _LIKE: Final = 0.1  # difference of log loads up to which blocks have the same l
 _ENOUGH: Final = 3  # blocks with the same load needed to know the usual value there
 
 
-def block_medians(indices: NDArray[np.int64], value: Floats, number: int, least: int) -> Floats:
+def block_medians(indices: Ints, value: Floats, number: int, least: int) -> Floats:
     """The median of the readings in each of ``number`` blocks; NaN in a block with fewer than ``least``.
 
     >>> block_medians(np.array([0, 0, 0, 1, 2, 2]), np.array([1.0, 9.0, 2.0, 5.0, 3.0, 4.0]), 3, 2).tolist()
@@ -74,7 +72,7 @@ class Slowness:
     sigma: float
 
 
-def slowness(log_value: Floats, log_load: Floats, reference: NDArray[np.bool_], level: float | None = None) -> Slowness:
+def slowness(log_value: Floats, log_load: Floats, reference: Mask, level: float | None = None) -> Slowness:
     """Blocks compared with those of the reference (at least one of them known), or with a given ``level``.
 
     The scatter is the larger of that of the reference around its level and that between neighbouring blocks, so that
@@ -102,9 +100,7 @@ class Alike:
     above: bool
 
 
-def slowness_at_like_load(
-    log_value: Floats, log_load: Floats, begin: int, end: int, usable: NDArray[np.bool_]
-) -> Alike:
+def slowness_at_like_load(log_value: Floats, log_load: Floats, begin: int, end: int, usable: Mask) -> Alike:
     """The blocks begin..end compared with earlier ones whose load differs by at most a tenth."""
     before = np.flatnonzero(usable[:begin] & np.isfinite(log_load[:begin]) & np.isfinite(log_value[:begin]))
     inside = np.arange(begin, end)

@@ -6,12 +6,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from soakwatch_model.series import Floats, Ints, Mask
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.robust_level import robust
 
-Floats = NDArray[np.float64]
 MIN_SAMPLES = 16
 """Readings that a level needs."""
 _BUSY = 0.90
@@ -141,7 +140,7 @@ class Plateaus:
     """The plateaus that lasted long enough, and all stretches at the maximum with their times at or above ``enter``."""
 
     long: tuple[Plateau, ...]
-    opens: NDArray[np.int64]
+    opens: Ints
     above_s: Floats
 
     @property
@@ -202,7 +201,7 @@ def _scatters(mean: float, lasted_s: float, level: LevelAndScatter, whole_s: flo
 
 
 def _around(
-    value: Floats, begin: int, end: int, usable: NDArray[np.bool_], calm: NDArray[np.bool_], keep: int, apart_s: float
+    value: Floats, begin: int, end: int, usable: Mask, calm: Mask, keep: int, apart_s: float
 ) -> LevelAndScatter | None:
     """The level of the readings before a plateau, without a start-up in the first half of them.
 

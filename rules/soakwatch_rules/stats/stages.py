@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
+
+from soakwatch_model.series import Floats, Ints
 
 _SIXTHS: Final = 6
 _MIN_SAMPLES: Final = 8
@@ -23,9 +24,7 @@ class Stage:
     n: int
 
 
-def stages(
-    time_ns: NDArray[np.int64], value: NDArray[np.float64], begin_ns: int, end_ns: int, number: int = 3
-) -> tuple[Stage, ...]:
+def stages(time_ns: Ints, value: Floats, begin_ns: int, end_ns: int, number: int = 3) -> tuple[Stage, ...]:
     """The parts of begin <= t < end, each ``1/number`` of the time, however many readings it has.
 
     Deviations are taken from the first reading, so that a constant has exactly that mean and a deviation of 0.
@@ -35,7 +34,7 @@ def stages(
     return tuple(_stage(value[positions[i] : positions[i + 1]]) for i in range(number))
 
 
-def _stage(value: NDArray[np.float64]) -> Stage:
+def _stage(value: Floats) -> Stage:
     n = int(value.size)
     if n == 0:
         return Stage(None, None, 0)

@@ -10,10 +10,8 @@ from statistics import fmean, pvariance
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
-Places = NDArray[np.int64]
+from soakwatch_model.series import Floats, Ints, Mask
 
 MAX_STEPS: Final = 6
 """The most steps that are searched."""
@@ -48,8 +46,8 @@ class Stairs:
     steps: int
     explained: Floats
     spread: Floats
-    last: Places
-    goes_on: NDArray[np.bool_]
+    last: Ints
+    goes_on: Mask
     rate: Floats
     error: Floats
 
@@ -66,7 +64,7 @@ def stairs(along: Floats, gram: Floats, total: Floats, n: int, floor: float, qua
     r = np.arange(along.shape[0])
     whole = np.einsum("rpp->rp", gram)
     none = _Beside(along, whole, np.zeros(r.size))
-    chosen: list[Places] = []
+    chosen: list[Ints] = []
     moved = none
     for _ in range(min(MAX_STEPS, along.shape[1] - 1)):
         chosen.append(np.argmax(moved.gains(whole), axis=1))
@@ -108,7 +106,7 @@ def log_placements(places: int, steps: int) -> float:
     return math.lgamma(places + 1) - math.lgamma(steps + 1) - math.lgamma(places - steps + 1)
 
 
-def _heights(along: Floats, gram: Floats, places: Places) -> Floats:
+def _heights(along: Floats, gram: Floats, places: Ints) -> Floats:
     """The heights of all steps fitted together, for each correlation."""
     r = np.arange(places.shape[0])
     own = gram[r[:, None, None], places[:, :, None], places[:, None, :]]
@@ -118,14 +116,14 @@ def _heights(along: Floats, gram: Floats, places: Places) -> Floats:
     return result
 
 
-def _one_way(heights: Floats) -> NDArray[np.bool_]:
+def _one_way(heights: Floats) -> Mask:
     """Whether all steps that count go the same way."""
     least = _NOTHING * np.abs(heights).max(axis=1)
-    result: NDArray[np.bool_] = (heights.min(axis=1) >= -least) | (heights.max(axis=1) <= least)
+    result: Mask = (heights.min(axis=1) >= -least) | (heights.max(axis=1) <= least)
     return result
 
 
-def _habits(heights: Floats, places: Places, end: int, n: int) -> tuple[NDArray[np.bool_], Floats, Floats]:
+def _habits(heights: Floats, places: Ints, end: int, n: int) -> tuple[Mask, Floats, Floats]:
     """For each correlation, whether the steps go on, by how much a run, and its standard error."""
     if places.shape[1] <= MAX_FREE_STEPS:
         return np.zeros(places.shape[0], np.bool_), np.zeros(places.shape[0]), np.zeros(places.shape[0])
@@ -170,7 +168,7 @@ class _Beside:
     taken: Floats
     units: tuple[Floats, ...] = ()
 
-    def joined(self, gram: Floats, whole: Floats, places: Places, r: NDArray[np.int64]) -> _Beside:
+    def joined(self, gram: Floats, whole: Floats, places: Ints, r: Ints) -> _Beside:
         """The state with one more step chosen."""
         column = gram[r, places]
         for unit in self.units:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from soakwatch_model.series import Floats, Ints, Mask
 from soakwatch_rules.stats.distributions import gamma_cdf
 from soakwatch_rules.stats.outage import Bins
 from soakwatch_rules.stats.robust_level import MAD_TO_SIGMA, robust
 from soakwatch_rules.stats.throughput_dips import MIN_INTERVALS, level_without
-
-Floats = NDArray[np.float64]
 
 DOWN = 0.1
 """Share of what is offered (or of the level) below which almost nothing comes back."""
@@ -79,7 +77,7 @@ def stops(bins: Bins, seconds: float, longest_s: float, *, exact: bool = True, w
 
 
 def stops_of_rate(
-    begin_ns: NDArray[np.int64], end_ns: NDArray[np.int64], rate: Floats, seconds: float, *, counts: bool = True
+    begin_ns: Ints, end_ns: Ints, rate: Floats, seconds: float, *, counts: bool = True
 ) -> tuple[Stop, ...]:
     """Stretches of at least ``seconds`` in which a rate is below a tenth of its running level.
 
@@ -139,7 +137,7 @@ def stops_of_rate(
     return tuple(result)
 
 
-def _rare(low: NDArray[np.bool_], width: Floats, seconds: float) -> set[tuple[int, int]]:
+def _rare(low: Mask, width: Floats, seconds: float) -> set[tuple[int, int]]:
     """The runs of low readings that are too long for chance, given the low readings outside of such runs.
 
     Runs of at least eight readings and ``seconds`` are excluded at first, so that a service that stands still most of
@@ -173,12 +171,12 @@ def _mad(value: Floats) -> float:
     return float(np.median(np.abs(value - np.median(value)))) if value.size else 0.0
 
 
-def _runs(what: NDArray[np.bool_]) -> list[tuple[int, int]]:
+def _runs(what: Mask) -> list[tuple[int, int]]:
     edge = np.flatnonzero(np.diff(np.concatenate([[False], what, [False]]).astype(np.int8)))
     return [(int(a), int(b)) for a, b in edge.reshape(-1, 2)]
 
 
-def _long(low: NDArray[np.bool_], width: Floats, seconds: float) -> NDArray[np.bool_]:
+def _long(low: Mask, width: Floats, seconds: float) -> Mask:
     """Which low readings belong to runs of at least ``seconds``."""
     result = np.zeros(low.size, dtype=np.bool_)
     for first, after in _runs(low):

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from soakwatch_model.series import Floats
 
 _THIRD: Final = 1.5  # the middles of the outer thirds are two thirds of the run apart
 _PARTS: Final = 8

@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from soakwatch_model.series import Floats, Ints, Mask
 from soakwatch_rules.stats.robust_level import MAD_TO_SIGMA
-
-Floats = NDArray[np.float64]
 
 _PARTS = 5  # a block is the median of five means: two bad fifths do not move it
 _TOOTH = 0.5  # share of a step that came gradually before it, or is regained after it, in the tooth of a sawtooth
@@ -56,7 +54,7 @@ class Steps:
     switches: int
 
 
-def medians(seconds: Floats, value: Floats, length_s: float) -> tuple[Floats, NDArray[np.int64]]:
+def medians(seconds: Floats, value: Floats, length_s: float) -> tuple[Floats, Ints]:
     """Blocks of ``length_s`` from 0 on that hold readings: the median of the means of their fifths, and their numbers.
 
     >>> medians(np.arange(10.0), np.array([1.0, 1, 99, 1, 1, 3, 3, 3, 3, 3]), 5.0)
@@ -142,7 +140,7 @@ def _even(b: Floats) -> Floats:
     return middle
 
 
-def _peaks(height: Floats, over: NDArray[np.bool_], width: int) -> list[int]:
+def _peaks(height: Floats, over: Mask, width: int) -> list[int]:
     """The largest candidate, then the largest at least ``width`` away from it, and so on; in order."""
     taken: list[int] = []
     left = np.where(over, height, -math.inf)

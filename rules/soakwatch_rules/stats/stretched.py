@@ -6,14 +6,10 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from soakwatch_model.series import Series
+from soakwatch_model.series import Floats, Ints, Mask, Series
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.slowdown import block_medians
-
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 _MOST: Final = 288  # blocks of a run; in a day they last five minutes
 _READINGS: Final = 3  # readings that a block should hold
@@ -34,7 +30,7 @@ class PacedBlocks:
         return self.block_ns * 1e-9
 
     @property
-    def begins_ns(self) -> NDArray[np.int64]:
+    def begins_ns(self) -> Ints:
         """The begin of each block."""
         return self.begin_ns + self.block_ns * np.arange(self.value.size, dtype=np.int64)
 
@@ -75,7 +71,7 @@ def paced_blocks(series: Series, begin_ns: int, end_ns: int, block_s: float) -> 
     return PacedBlocks(begin_ns, block_ns, result)
 
 
-def runs_of(value: Floats, known: Flags, enter: float, leave: float) -> list[tuple[int, int]]:
+def runs_of(value: Floats, known: Mask, enter: float, leave: float) -> list[tuple[int, int]]:
     """The runs of blocks, first and close, from one that reaches ``enter`` to the last before one below ``leave``;
     unknown blocks do not interrupt a run.
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from soakwatch_model.series import Floats, Mask
 from soakwatch_rules.stats.distributions import gamma_cdf
 from soakwatch_rules.stats.robust_level import MAD_TO_SIGMA
 
@@ -56,7 +56,7 @@ class Dip:
     depth: float
 
 
-def rhythm(at_s: NDArray[np.float64], *, apart_s: float | None = None) -> Rhythm | None:
+def rhythm(at_s: Floats, *, apart_s: float | None = None) -> Rhythm | None:
     """The rhythm of events at these times (any order; equal times are one event); None with under two of them.
 
     Periodic if there are 8 intervals, their interquartile range is below 0.6 medians, and independent events
@@ -82,7 +82,7 @@ def rhythm(at_s: NDArray[np.float64], *, apart_s: float | None = None) -> Rhythm
     return Rhythm(int(apart.size), middle, max(0.0, middle - wide), middle + wide, spread, periodic)
 
 
-def by_chance(apart: NDArray[np.float64]) -> float:
+def by_chance(apart: Floats) -> float:
     """The probability that intervals (two or more, positive) of independent events are as even as these.
 
     Moran's statistic, the log of the mean minus the mean of the logs, by Bartlett's chi-square (P. Moran, The random
@@ -94,7 +94,7 @@ def by_chance(apart: NDArray[np.float64]) -> float:
     return float(gamma_cdf((n - 1) / 2, n * uneven / (1 + (n + 1) / (6 * n)))) if n > 1 else 1.0
 
 
-def running_level(value: NDArray[np.float64], apart_s: float) -> NDArray[np.float64]:
+def running_level(value: Floats, apart_s: float) -> Floats:
     """The level at each reading: the median of the medians of five blocks of 15 min (at least 16 readings) around it.
 
     It follows a daily wave but no pause under half an hour. Within half an hour of either end it lags such a wave.
@@ -108,20 +108,20 @@ def running_level(value: NDArray[np.float64], apart_s: float) -> NDArray[np.floa
     # level.
     first = np.clip(np.arange(number) - _LEVEL_BLOCKS // 2, 0, number - _LEVEL_BLOCKS)
     smooth = np.median(np.lib.stride_tricks.sliding_window_view(middles, _LEVEL_BLOCKS)[first], axis=1)
-    level: NDArray[np.float64] = np.interp(np.arange(value.size), (np.arange(number) + 0.5) * size, smooth)
+    level: Floats = np.interp(np.arange(value.size), (np.arange(number) + 0.5) * size, smooth)
     return level
 
 
-def level_without(rate: NDArray[np.float64], apart_s: float, without: NDArray[np.bool_]) -> NDArray[np.float64]:
+def level_without(rate: Floats, apart_s: float, without: Mask) -> Floats:
     """The running level at each reading, computed without the readings left out; 0 if all are."""
     kept = np.flatnonzero(~without)
     if kept.size == rate.size or not kept.size:
         return running_level(rate, apart_s) if kept.size else np.zeros(rate.size)
-    level: NDArray[np.float64] = np.interp(np.arange(rate.size), kept, running_level(rate[kept], apart_s))
+    level: Floats = np.interp(np.arange(rate.size), kept, running_level(rate[kept], apart_s))
     return level
 
 
-def standstills(rate: NDArray[np.float64], apart_s: float) -> NDArray[np.bool_]:
+def standstills(rate: Floats, apart_s: float) -> Mask:
     """Which readings belong to a standstill: a run of readings of at most ``STILL`` of the level.
 
     However much a throughput scatters, it does not stand still for long by chance. Of n readings a run of k counts if
@@ -148,7 +148,7 @@ def standstills(rate: NDArray[np.float64], apart_s: float) -> NDArray[np.bool_]:
     return matches
 
 
-def dips(below: NDArray[np.float64], cover_s: NDArray[np.float64], deep: float, sigma: float) -> tuple[Dip, ...]:
+def dips(below: Floats, cover_s: Floats, deep: float, sigma: float) -> tuple[Dip, ...]:
     """Runs of readings at least ``deep`` below the level; ``below`` is 1 - value / level.
 
     A run ends with the first reading less than half as deep. The readings at both sides, in which a pause may have

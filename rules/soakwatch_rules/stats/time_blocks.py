@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+
+from soakwatch_model.series import Floats
 
 Statistic = Literal["mean", "min", "median"]
-Floats = NDArray[np.float64]
 
 MAX_BLOCKS: Final = 96
 MIN_SAMPLES: Final = 16

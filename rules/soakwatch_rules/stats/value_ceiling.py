@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from soakwatch_model.series import Floats
 
 _LAST: Final = 6  # parts; the last one gives the level at the end
 _AT_IT: Final = 0.9  # share of the values since the first at the ceiling that must be at it

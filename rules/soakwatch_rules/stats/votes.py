@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from soakwatch_model.series import Floats
 
 
-def n_of_last_m(
-    value: NDArray[np.float64], enter: float, leave: float, needed: int, of: int
-) -> list[tuple[int, int, int]]:
+def n_of_last_m(value: Floats, enter: float, leave: float, needed: int, of: int) -> list[tuple[int, int, int]]:
     """Triples (first, open, close): ``open`` is the first reading at which ``needed`` of the last ``of`` are >= enter.
 
     ``first`` is the earliest of these, ``close`` the next reading < leave, or the number of readings. After it the

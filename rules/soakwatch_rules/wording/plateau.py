@@ -9,9 +9,9 @@ import numpy as np
 
 from soakwatch_model.fact import Sparse
 from soakwatch_model.finding import Mark
-from soakwatch_model.series import Series
+from soakwatch_model.series import Floats, Series
 from soakwatch_rules.stats.habit import Habit
-from soakwatch_rules.stats.spikes import Floats, Plateau
+from soakwatch_rules.stats.spikes import Plateau
 from soakwatch_rules.wording.quantities import counted, duration, quantity
 
 GAP: Final = 3.0  # cadences

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.signal import lfilter
 
-from soakwatch_rules.stats.onset import Floats, onset_s
+from soakwatch_model.series import Floats
+from soakwatch_rules.stats.onset import onset_s
 
 DAY_S = 86_400.0
 
