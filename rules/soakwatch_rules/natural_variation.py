@@ -35,6 +35,10 @@ class JudgedEpisode:
     caveat: str = ""
     kept: bool = False
 
+    def undecided(self, reason: str, why: InconclusiveReason, settle: str) -> JudgedEpisode:
+        """This result as inconclusive, with what would decide it."""
+        return replace(self, outcome=Outcome.INCONCLUSIVE, reason=reason, why=why, settle=settle)
+
 
 def weighed_against_history(
     judged: JudgedEpisode, series: Series, so_far: Sequence[Episode], before: Reference

@@ -14,8 +14,8 @@ from soakwatch_model.window import Phase
 from soakwatch_rules.causes.cause import Cause, CauseKind
 from soakwatch_rules.causes.cause_context import CauseContext
 from soakwatch_rules.causes.growth_owner import Owner
+from soakwatch_rules.causes.moments import since_of, until_ns
 from soakwatch_rules.causes.reasons import rows_by_reason
-from soakwatch_rules.causes.when import since_of, until_ns
 from soakwatch_rules.traits import Judges, Marks, traits_of
 from soakwatch_rules.wording.quantities import duration, first_few, moment
 

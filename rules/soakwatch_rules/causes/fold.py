@@ -15,8 +15,8 @@ from soakwatch_rules.causes.cause import Cause, CauseKind
 from soakwatch_rules.causes.cause_context import REPORTED, CauseContext
 from soakwatch_rules.causes.describe import FindingGroup, describe
 from soakwatch_rules.causes.growth_owner import Owner, by_growth_subject, growth_subject, owners
+from soakwatch_rules.causes.moments import since_ns
 from soakwatch_rules.causes.reasons import rows_by_reason
-from soakwatch_rules.causes.when import since_ns
 from soakwatch_rules.traits import Crash, Judges, Limit, Marks, traits_of
 
 _WORST = list(Outcome)

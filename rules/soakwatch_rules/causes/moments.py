@@ -1,14 +1,15 @@
-"""Moments that findings point at, whether they coincide, and how likely that is by chance."""
+"""Moments that findings point at: the first and the last, whether they coincide, how likely that is by chance."""
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from soakwatch_model.finding import Finding
+from soakwatch_model.fact import Onset
+from soakwatch_model.finding import Finding, Mark
 from soakwatch_rules.traits import Marks, traits_of
 
 NEAR_NS = 120 * 10**9
@@ -94,14 +95,17 @@ def merged(stretches: Iterable[tuple[int, int]], slack_ns: int) -> Moments:
     return moments(apart)
 
 
+def marks_of(finding: Finding) -> Sequence[Mark]:
+    """The marks of what nobody planned; all of them if everything was planned."""
+    return [mark for mark in finding.marks if not mark.planned] or finding.marks
+
+
 def moments_of(finding: Finding) -> Moments:
-    """The moments of a finding; none if its rule judges a whole stretch. Planned marks count only if all are
-    planned."""
+    """The moments of a finding; none if its rule judges a whole stretch."""
     if traits_of(finding.rule).marks is Marks.WHOLE:
         return moments(())
     longest = _LONG * (finding.window.end_ns - finding.window.begin_ns)
-    unplanned = [mark for mark in finding.marks if not mark.planned]
-    ends = ((m.begin_ns, m.begin_ns if m.end_ns is None else m.end_ns) for m in unplanned or finding.marks)
+    ends = ((m.begin_ns, m.begin_ns if m.end_ns is None else m.end_ns) for m in marks_of(finding))
     began_ns = finding.window.begin_ns + slack_of(finding.window.end_ns - finding.window.begin_ns)
     return moments(
         (begin, end if end - begin <= longest else begin)
@@ -113,6 +117,37 @@ def moments_of(finding: Finding) -> Moments:
 def slack_of(length_ns: int) -> int:
     """How far apart moments of one happening may lie in a run of this length, in ns."""
     return min(NEAR_NS, int(NEAR_SHARE * max(length_ns, 0)))
+
+
+def since_ns(finding: Finding) -> int | None:
+    """The onset of a finding, else its first mark; None if unknown.
+
+    >>> from soakwatch_model.finding import Outcome
+    >>> from soakwatch_model.window import Window
+    >>> reboot = Finding("reboot", 1, Outcome.FAIL, "fw", "", "", Window(0, 90), "", "", 9, marks=(Mark(40, 50, ""),))
+    >>> since_ns(reboot), until_ns(reboot)
+    (40, 50)
+    """
+    onset = finding.fact(Onset)
+    if onset is not None:
+        return None if onset.from_first else onset.begin_ns
+    if traits_of(finding.rule).marks is Marks.WHOLE:
+        return None
+    return min((mark.begin_ns for mark in marks_of(finding)), default=None)
+
+
+def until_ns(finding: Finding) -> int | None:
+    """The last moment of a finding; None if it went on to the end, or no moment is known."""
+    if traits_of(finding.rule).marks is Marks.WHOLE:
+        return None
+    ends = [mark.begin_ns if mark.end_ns is None else mark.end_ns for mark in finding.marks]
+    last_ns = max(ends, default=None)
+    return None if last_ns is None or last_ns >= finding.window.end_ns else last_ns
+
+
+def since_of(findings: Iterable[Finding]) -> int | None:
+    """The begin of the first of these findings that knows it."""
+    return next((at_ns for finding in findings if (at_ns := since_ns(finding)) is not None), None)
 
 
 def _held(time_ns: int) -> int:

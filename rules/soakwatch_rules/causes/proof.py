@@ -14,6 +14,7 @@ from fnmatch import fnmatchcase
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Mark, MarkKind
 from soakwatch_model.label import label
+from soakwatch_rules.causes.moments import marks_of
 from soakwatch_rules.traits import Crash, traits_of
 
 _COMM = 15  # the kernel cuts process names to this length
@@ -101,8 +102,7 @@ def _explained(effect: Finding, cause: Finding, pids: Pids, slack_ns: int, early
 
 
 def _deaths(finding: Finding, pids: Pids) -> Iterator[Death]:
-    unplanned = [mark for mark in finding.marks if not mark.planned]
-    for mark in unplanned or finding.marks:
+    for mark in marks_of(finding):
         names, file = _names(finding, mark)
         if mark.victim is not None and mark.victim.pid:
             names |= pids.get((finding.target, mark.victim.pid), frozenset())

@@ -175,14 +175,8 @@ class Drops(Parameters):
             f"{result.reason}; the generator itself loses up to {quantity(own, '1')} (calibrated), which explains it"
         )
         settle = "fix the generator's own loss and calibrate again"
-        return replace(
-            result,
-            outcome=Outcome.INCONCLUSIVE,
-            reason=reason,
-            why=InconclusiveReason.GENERATOR,
-            settle=settle,
-            numbers=dict(result.numbers) | {"own_loss": own},
-        )
+        result = replace(result, numbers=dict(result.numbers) | {"own_loss": own})
+        return result.undecided(reason, InconclusiveReason.GENERATOR, settle)
 
     def _conclude(
         self,

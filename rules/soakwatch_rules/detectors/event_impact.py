@@ -42,6 +42,11 @@ class _Assessment:
     settle: str = ""
 
 
+def _undecided(impact: Impact, reason: str, why: InconclusiveReason, settle: str) -> _Assessment:
+    """An event that could not be judged, with what would decide it."""
+    return _Assessment(impact, Outcome.INCONCLUSIVE, (EventFault(reason),), why, settle)
+
+
 @dataclass(frozen=True, slots=True)
 class EventImpact(Parameters):
     """Measures the impact of each planned or reported event and compares it with its limits.
@@ -230,45 +235,27 @@ class EventImpact(Parameters):
             if limits or blind:
                 reason = blind or f"the outage could not be measured: {event_impact.blind}"
                 settle = "use a generator that reports packets sent and received, or probe a peer (icmp, tcp)"
-                return _Assessment(
-                    event_impact, Outcome.INCONCLUSIVE, (EventFault(reason),), InconclusiveReason.NO_REFERENCE, settle
-                )
+                return _undecided(event_impact, reason, InconclusiveReason.NO_REFERENCE, settle)
             return _Assessment(event_impact, Outcome.PASS if event_impact.back else Outcome.NOT_APPLICABLE)
         blind = next((u.text for u in broken if u.blind), "")
         if blind:
             settle = "receive syslog or traps from the device, or announce something that is polled"
-            return _Assessment(
-                event_impact, Outcome.INCONCLUSIVE, (EventFault(blind),), InconclusiveReason.NO_REFERENCE, settle
-            )
+            return _undecided(event_impact, blind, InconclusiveReason.NO_REFERENCE, settle)
         # Measured, but too coarsely to hold the limits.
         blind_s = 0.0 if event_impact.traffic is None or event_impact.spans else event_impact.traffic.blind_s
         if blind_s > (self.outage or event_impact.seen_s):
             reason = f"received traffic is so noisy that an outage under {duration(blind_s)} cannot be detected"
             settle = "record packets sent and received, or probe a peer (icmp, tcp) more often"
-            return _Assessment(
-                event_impact, Outcome.INCONCLUSIVE, (EventFault(reason),), InconclusiveReason.NOISE, settle
-            )
+            return _undecided(event_impact, reason, InconclusiveReason.NOISE, settle)
         if self.outage and event_impact.seconds + event_impact.error_s > self.outage:
             reason = (
                 f"an outage of {plus_minus(event_impact.seconds, event_impact.error_s, 's')} may exceed the limit "
                 f"of {duration(self.outage)}"
             )
-            return _Assessment(
-                event_impact,
-                Outcome.INCONCLUSIVE,
-                (EventFault(reason),),
-                InconclusiveReason.CADENCE,
-                "probe, or poll the load, more often",
-            )
+            return _undecided(event_impact, reason, InconclusiveReason.CADENCE, "probe, or poll the load, more often")
         if self.loss and event_impact.traffic is None:
             reason = f"losses could not be counted: {event_impact.blind}"
-            return _Assessment(
-                event_impact,
-                Outcome.INCONCLUSIVE,
-                (EventFault(reason),),
-                InconclusiveReason.NO_REFERENCE,
-                "record packets sent and received",
-            )
+            return _undecided(event_impact, reason, InconclusiveReason.NO_REFERENCE, "record packets sent and received")
         # No limit is broken; what did not return in time still warns.
         if not event_impact.over:
             return _Assessment(event_impact, Outcome.WARN, (EventFault("traffic did not come back"),))
@@ -310,22 +297,10 @@ class EventImpact(Parameters):
         left_s = limit_s - (case.window.end_ns - event_impact.event.begin_ns) * 1e-9
         still = next((u.text for u in broken if u.open), "")
         if still:
-            return _Assessment(
-                event_impact,
-                Outcome.INCONCLUSIVE,
-                (EventFault(still),),
-                InconclusiveReason.PENDING,
-                "judge again after the deadline",
-            )
+            return _undecided(event_impact, still, InconclusiveReason.PENDING, "judge again after the deadline")
         if left_s > 0 and (not event_impact.over or any(b.away for b in event_impact.back)):
             reason = f"not recovered when the run ended, {duration(left_s)} before the deadline"
-            return _Assessment(
-                event_impact,
-                Outcome.INCONCLUSIVE,
-                (EventFault(reason),),
-                InconclusiveReason.PENDING,
-                f"needs {duration(left_s)} more",
-            )
+            return _undecided(event_impact, reason, InconclusiveReason.PENDING, f"needs {duration(left_s)} more")
         return None
 
 

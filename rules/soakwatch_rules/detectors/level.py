@@ -17,7 +17,7 @@ from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.series_lives import lives
-from soakwatch_rules.stats.votes import n_of_last_m
+from soakwatch_rules.stats.hysteresis import n_of_last_m
 from soakwatch_rules.traits import Guide, Limit, RuleWords, Traits
 from soakwatch_rules.wording.quantities import counted, duration, first_few, moment, quantity
 from soakwatch_rules.wording.series_names import name_of

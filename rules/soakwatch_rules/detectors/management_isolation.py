@@ -252,7 +252,7 @@ class ManagementIsolation(Parameters):
         if finding.outcome is Outcome.FAIL or sent < _MIN_PROBES or interval(lost, sent)[0] <= self.loss + usual:
             return finding
         settle = "fix the path to the management address, or probe over another one, then run again"
-        return replace(finding, outcome=Outcome.INCONCLUSIVE, why=InconclusiveReason.GAP, settle=settle)
+        return finding.undecided(finding.reason, InconclusiveReason.GAP, settle)
 
     def _conclude(
         self,

@@ -262,31 +262,18 @@ class Recovery(Parameters):
             lately = None if back.since is None else (len(after) - back.since) * apart
             return self._not_back(judged, back, rest, lately, harmless=self._harmless(series, back))
         if seconds is None and back.swing:
-            return replace(
-                judged,
-                outcome=Outcome.INCONCLUSIVE,
-                why=InconclusiveReason.PENDING,
-                reason=f"still oscillates by {quantity(back.swing, unit)} around the level at the end",
-                settle=f"needs {duration(episode.after.seconds)} more of recovery",
-            )
+            reason = f"still oscillates by {quantity(back.swing, unit)} around the level at the end"
+            settle = f"needs {duration(episode.after.seconds)} more of recovery"
+            return judged.undecided(reason, InconclusiveReason.PENDING, settle)
         if seconds is None and back.last is not None and back.last + back.width > len(after):
-            return replace(
-                judged,
-                outcome=Outcome.INCONCLUSIVE,
-                why=InconclusiveReason.TOO_SHORT,
-                reason=f"recovered too shortly before the end to be proven: off by {rest}",
-                settle=f"needs {duration(2 * window_s)} more of recovery",
+            reason = f"recovered too shortly before the end to be proven: off by {rest}"
+            return judged.undecided(
+                reason, InconclusiveReason.TOO_SHORT, f"needs {duration(2 * window_s)} more of recovery"
             )
         if seconds is None or abs(back.residue) + back.residue_half > judged.band:
             what = "" if seconds is None else ", and the residue may be outside the band"
-            wanted = self._wanted(judged)
-            return replace(
-                judged,
-                outcome=Outcome.INCONCLUSIVE,
-                why=InconclusiveReason.NOISE,
-                settle=wanted,
-                reason=f"too noisy to prove recovery{what}: off by {rest}",
-            )
+            reason = f"too noisy to prove recovery{what}: off by {rest}"
+            return judged.undecided(reason, InconclusiveReason.NOISE, self._wanted(judged))
         text = f"recovered {duration(seconds)} (± {duration(window_s)}) after the {episode.name}, residue {rest}"
         text = text if back.last is not None else f"no effect remained after the {episode.name}, residue {rest}"
         if seconds > limit_s:
@@ -303,21 +290,12 @@ class Recovery(Parameters):
             return replace(judged, outcome=Outcome.WARN, reason=reason)
         judged = replace(judged, seconds=None)
         if after_s < self.within:
-            return replace(
-                judged,
-                outcome=Outcome.INCONCLUSIVE,
-                why=InconclusiveReason.PENDING,
-                reason=f"not recovered {duration(after_s)} after the {name}: off by {rest}",
-                settle=f"needs {duration(self.within - after_s)} more",
-            )
+            reason = f"not recovered {duration(after_s)} after the {name}: off by {rest}"
+            return judged.undecided(reason, InconclusiveReason.PENDING, f"needs {duration(self.within - after_s)} more")
         if back.outside and lately is not None and back.since and lately < _LATELY * after_s:
-            return replace(
-                judged,
-                outcome=Outcome.INCONCLUSIVE,
-                why=InconclusiveReason.PENDING,
-                reason=f"recovered, and left the band again {duration(lately)} before the end",
-                settle=f"needs {duration(lately + 2 * judged.window_s)} more of recovery",
-            )
+            reason = f"recovered, and left the band again {duration(lately)} before the end"
+            settle = f"needs {duration(lately + 2 * judged.window_s)} more of recovery"
+            return judged.undecided(reason, InconclusiveReason.PENDING, settle)
         if back.outside:
             return replace(
                 judged, outcome=Outcome.FAIL, reason=f"did not recover in {duration(after_s)}: off by {rest}"

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
+from soakwatch_model.finding import Finding, InconclusiveReason
 from soakwatch_model.series import Floats, Series, Trait
 from soakwatch_rules.series_lives import Life
 from soakwatch_rules.stats.daily import DAY_S, is_daily_sine
@@ -86,26 +86,12 @@ def part_of_a_wave(finding: Finding, trend: TrendAnswer, life: Life, series: Ser
         if is_daily_sine(cut.time_s, cut.value):
             reason = f"{finding.reason}; but a daily cycle explains nearly all of it"
             settle = "needs a run of two days"
-            return replace(
-                finding,
-                outcome=Outcome.INCONCLUSIVE,
-                reason=reason,
-                why=InconclusiveReason.CYCLE,
-                settle=settle,
-                forecast=None,
-            )
+            return replace(finding.undecided(reason, InconclusiveReason.CYCLE, settle), forecast=None)
     rise, little = abs(trend.rate) * span_s, _LITTLE if span_s > _QUARTER_S else _LITTLE_SHORT
     if span_s < min(_CUT * run_s, _QUARTER_S):
         little = max(little, 2 * _WAVE * float(np.sin(np.pi * span_s / DAY_S)))
     if span_s < _HALF_A_DAY_S and rise < little * abs(trend.level):
         reason = f"{finding.reason}; {percent(rise / abs(trend.level))} in total, which may be part of a daily cycle"
         settle = f"needs a run of 24 h, {duration(2 * _HALF_A_DAY_S - span_s)} more"
-        return replace(
-            finding,
-            outcome=Outcome.INCONCLUSIVE,
-            reason=reason,
-            why=InconclusiveReason.CYCLE,
-            settle=settle,
-            forecast=None,
-        )
+        return replace(finding.undecided(reason, InconclusiveReason.CYCLE, settle), forecast=None)
     return finding

@@ -1,7 +1,9 @@
-"""Abrupt falls and rises in a series of blocks, and the climb of a stretch between two of them."""
+"""Abrupt falls and rises in a series of blocks, and releases: lasting falls, which may make growth since then part of
+a sawtooth."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
@@ -15,6 +17,23 @@ _PARTS: Final = 4
 _SIGMAS: Final = 5.0
 _QUANTA: Final = 3.0
 _FEW: Final = 4  # with fewer values a line fits nearly anything
+_LASTING: Final = 0.75  # share of a fall by which the medians before and after it must differ
+_CLIMB: Final = 0.5  # correlation with time of a climb
+_BLURRED: Final = 3.0  # blocks of climb by which two peaks may differ
+_CLIMBED: Final = 0.05  # share of the run that a climb before a release takes at least
+_MADE_UP: Final = 0.5  # share of a release that must have grown before it in the run
+_RARE: Final = 2  # releases; more are a habit
+_ALIKE: Final = 0.5  # least slope of the climb before a release, as a share of the climb after it
+_STRAIGHT: Final = 0.12  # share of a release that a straight line may leave of the climb before it
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """A lasting abrupt fall: its block, its height, and whether it took back all earlier growth at the same pace."""
+
+    index: int
+    height: float
+    whole: bool
 
 
 def abrupt_height(value: Floats, quantum: float) -> tuple[float, float]:
@@ -63,6 +82,72 @@ def line_residual(part: Floats) -> float:
     y = part - part.mean()
     rest = y - x * float(x @ y) / float(x @ x)
     return float(np.sqrt(np.mean(rest * rest)))
+
+
+def released(value: Floats, allowed: float = 0.0) -> Release | None:
+    """The last lasting abrupt fall whose height the end has not reached again; None if there is none.
+
+    Growth since then may be the climb of a long sawtooth: a cache flush, a rotation, a full collection. Heights are
+    medians of a sixteenth of the blocks, so that a single block is neither a peak nor a fall, and the end of a job is
+    no fall. ``allowed`` is the growth per block by which a later peak may be higher. The release was ``whole`` if it
+    fell to the lowest level before it (within what is allowed) after a climb at least half as steep as the one after
+    it: then it is a sawtooth seen once.
+    """
+    jump, _ = abrupt_height(value, 0.0)
+    if not jump > 0:
+        return None
+    some = max(3, value.size // 16)
+    for fall in jump_blocks(value, -jump)[::-1].tolist():
+        if fall < 4:
+            continue
+        # the fall itself may take two blocks, which belong to neither side
+        before = float(np.median(value[max(0, fall - 1 - some) : fall - 1]))
+        after = float(np.median(value[fall : fall + some]))
+        if before - after < _LASTING * jump or _came_at_once(value, fall, before - after, some):
+            continue
+        pace = max(slope_per_block(value[fall:]), 0.0)
+        if float(np.median(value[-some:])) > before + allowed * (value.size - fall) + _BLURRED * pace:
+            return None
+        low = value[fall : fall + 3].min() <= value[: fall - 1].min() + allowed * value.size
+        climb = value[: fall - 1]
+        steep = slope_per_block(climb) >= _ALIKE * pace and line_residual(climb) <= _STRAIGHT * (before - after)
+        return Release(fall, before - after, bool(low) and steep)
+    return None
+
+
+def _came_at_once(value: Floats, fall: int, height: float, some: int) -> bool:
+    """Whether what fell had risen as abruptly shortly before: the end of a job, which says nothing about growth."""
+    earlier = value[max(0, fall - 1 - 3 * some) : fall - 1]
+    ups = np.diff(earlier)
+    if not ups.size or float(ups.max()) < _ALIKE * height:
+        return False
+    up = int(np.argmax(ups))
+    rise = float(np.median(earlier[up + 1 :][:some]) - np.median(earlier[: up + 1][-some:]))
+    return rise >= _LASTING * height
+
+
+def freed(value: Floats) -> Release | None:
+    """The highest lasting abrupt fall that took back what had grown before it; None if there is none.
+
+    For growth without a habitual sawtooth: at most two such falls, each after a climb of at least a twentieth of the
+    run that made up most of it.
+    """
+    jump, _ = abrupt_height(value, 0.0)
+    if not jump > 0:
+        return None
+    some, matches = max(3, value.size // 32), []
+    begin = 0
+    for fall in jump_blocks(value, -jump).tolist():
+        climb = value[begin : max(fall - 1, begin)]
+        begin = fall + 1
+        if climb.size < max(_CLIMBED * value.size, 3) or fall + 1 >= value.size:
+            continue
+        before, after = float(np.median(climb[-some:])), float(np.median(value[fall + 1 : fall + 1 + some]))
+        height = before - after
+        rise = before - float(np.median(climb[:some]))
+        if height >= _LASTING * jump and rise >= _MADE_UP * height and time_correlation(climb) >= _CLIMB:
+            matches.append(Release(fall, height, whole=True))
+    return max(matches, key=lambda cycle: cycle.height) if 0 < len(matches) <= _RARE else None
 
 
 def _range(value: Floats) -> float:

@@ -12,7 +12,7 @@ from soakwatch_model.finding import InconclusiveReason, Outcome
 from soakwatch_model.series import Floats
 from soakwatch_rules.stats.ar1 import Slope, hours_more, power, slope
 from soakwatch_rules.stats.cycles import Cycles, cycles
-from soakwatch_rules.stats.lasting_falls import Release, freed, released
+from soakwatch_rules.stats.falls import Release, freed, released
 from soakwatch_rules.stats.mixture import Mixture, mixture
 from soakwatch_rules.stats.robust_level import level_before_growth
 from soakwatch_rules.stats.time_blocks import MIN_SAMPLES, Blocks, Statistic, blocks, how_many, winsorised

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 
 from soakwatch_model.finding import InconclusiveReason, Outcome
-from soakwatch_rules.stats.lasting_falls import Release
+from soakwatch_rules.stats.falls import Release
 
 Mode = Literal["constant", "mean", "sawtooth", "none"]
 Waived = Literal["", "small", "wave", "released", "freed"]

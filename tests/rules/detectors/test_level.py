@@ -15,7 +15,7 @@ from soakwatch_model.window import Window
 from soakwatch_rules.detectors.level import Level
 from soakwatch_rules.rule import metrics_read
 from soakwatch_rules.signals import PROCESS, readings
-from soakwatch_rules.stats.votes import n_of_last_m
+from soakwatch_rules.stats.hysteresis import n_of_last_m
 from soakwatch_testing.rule_checks import CHECKS, cases, check_calm, check_complete, check_definition, quiet
 
 S = 10**9

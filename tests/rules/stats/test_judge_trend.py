@@ -15,8 +15,8 @@ from tests.rules.draws import seeds
 from soakwatch_model.finding import InconclusiveReason, Outcome
 from soakwatch_rules.stats.ar1 import Slope, hours_more, power, slope
 from soakwatch_rules.stats.cycles import cycles
+from soakwatch_rules.stats.falls import released
 from soakwatch_rules.stats.judge_trend import judge_trend, may_grow
-from soakwatch_rules.stats.lasting_falls import released
 from soakwatch_rules.stats.mixture import mixture
 from soakwatch_rules.stats.series_shapes import FAMILIES, RHO, table, whitened
 from soakwatch_rules.stats.time_blocks import blocks, how_many, winsorised

@@ -11,7 +11,7 @@ from soakwatch.core.formatting import subject
 from soakwatch.record.findings import identity_of
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome
-from soakwatch_rules.causes.when import since_ns
+from soakwatch_rules.causes.moments import since_ns
 
 SENT, FAILED = "notify.sent", "notify.failed"
 """Kinds of the events that say what became of a notification."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from soakwatch.record.model import StoredEvent
 from soakwatch.transfer.sinks.lines import Value, key, line, milliseconds
 from soakwatch_model.finding import Finding, Outcome
-from soakwatch_rules.causes.when import since_ns
+from soakwatch_rules.causes.moments import since_ns
 
 SEVERITY = {Outcome.PASS: 0.0, Outcome.WARN: 1.0, Outcome.INCONCLUSIVE: 2.0, Outcome.FAIL: 3.0}
 RANK = {Outcome.PASS: 0.0, Outcome.INCONCLUSIVE: 1.0, Outcome.WARN: 2.0, Outcome.FAIL: 3.0}

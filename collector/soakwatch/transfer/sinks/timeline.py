@@ -17,8 +17,7 @@ from soakwatch.transfer.sinks.lines import key, line
 from soakwatch.transfer.sinks.phases import Phases
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.window import Window
-from soakwatch_rules.causes.moments import moments_of
-from soakwatch_rules.causes.when import since_ns
+from soakwatch_rules.causes.moments import moments_of, since_ns
 
 MEASUREMENT = "soakwatch_timeline"
 OK, NO_PHASE, NO_READING, ENDED = "ok", "no phase", "no reading", "ended"
