@@ -25,18 +25,17 @@ from soakwatch.judge.problems import (
     problems_of,
 )
 from soakwatch.judge.verdict import Verdict
-from soakwatch.report.differences import difference_words
+from soakwatch.report.closing_lines import difference_words, next_step, trust_words
 from soakwatch.report.headline import headline, load_of, load_then
 from soakwatch.report.headroom import Room, nearest_limit
 from soakwatch.report.page import Page
 from soakwatch.report.summaries import deciding
-from soakwatch.report.trust import trust_words
 from soakwatch_model.fact import Growth, Onset
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.roles import DUT
 from soakwatch_model.window import Window
 from soakwatch_rules.causes import Cause, lag
-from soakwatch_rules.traits import GrowthMethod, Marks, plain_words, traits_of
+from soakwatch_rules.traits import Marks, plain_words, traits_of
 from soakwatch_rules.wording.forecast import forecast_words
 from soakwatch_rules.wording.quantities import counted, percent
 
@@ -122,7 +121,7 @@ def answer_of(page: Page) -> Answer:
         more_steps=more,
         difference=difference_words(verdict, page.previous),
         trust=trust_words(verdict, page.load),
-        next_step=_next_step(verdict, finding),
+        next_step=next_step(verdict, finding),
         finding=finding,
         cause=index,
         proof=finding if finding is not None or near is None else near.finding,
@@ -307,36 +306,6 @@ def _step(one: Problem, verdict: Verdict, first_ns: int | None) -> Step:
     after = lag(one.since_ns, first_ns or 0).replace("+", "−") if ahead else after
     when = clock(one.since_ns, verdict.window).removesuffix(" UTC")
     return Step(when, after, one.targets[0], text, one.finding.outcome, one.causes[0])
-
-
-def _next_step(verdict: Verdict, finding: Finding | None) -> str:
-    if finding is None:
-        if verdict.preliminary:
-            return "Let it go on: it is judged at its planned end, or when soakwatch stop ends it."
-        if verdict.outcome is Outcome.INCONCLUSIVE:
-            return "Give the plan a target of role dut that can be read, and run it again."
-        keep = "To compare the next run with this one: soakwatch judge NEXT --against THIS."
-        if undecided := _growth_left_open(verdict):
-            return f"{undecided} {keep}"
-        return f"Nothing to do. {keep}"
-    if finding.outcome is Outcome.INCONCLUSIVE and finding.settle:
-        return f"{finding.settle[0].upper()}{finding.settle[1:].rstrip('.')}."
-    return traits_of(finding.rule).guide.next_step or f"See what the rule says: soakwatch rules {finding.rule}."
-
-
-def _growth_left_open(verdict: Verdict) -> str:
-    """What would decide the growth of which nothing is said though the run passed; "" where all of it was decided."""
-    left = [
-        f
-        for f in verdict.findings
-        if f.outcome is Outcome.INCONCLUSIVE and traits_of(f.rule).growth in {GrowthMethod.SHAPE, GrowthMethod.STAGES}
-    ]
-    if not left:
-        return ""
-    what = plain_name(left[0].metric, left[0].object)
-    more = f" and {len(left) - 1} more" if len(left) > 1 else ""
-    would = left[0].settle or left[0].sentence
-    return f"Nothing failed, but growth of {what}{more} was not decided: {would.rstrip('.')}."
 
 
 def _some(names: Sequence[str]) -> str:

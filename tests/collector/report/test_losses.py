@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from soakwatch.record import Record, RecordView
 from soakwatch.record.source import PollOutcomes
-from soakwatch.report.losses import cells_of, losses_of, within
+from soakwatch.report.sections.coverage import cells_of, losses_of, within
 from soakwatch_model.sample import NOTHING, Poll, PollOutcome
 from soakwatch_model.window import Window
 

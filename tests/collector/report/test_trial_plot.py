@@ -10,7 +10,7 @@ from tests.collector.report.conftest import BEGIN, MemoryRecord
 from soakwatch.judge.capacity import CapacitySearch, GoalBounds, SearchState, Trial
 from soakwatch.judge.verdict import Verdict
 from soakwatch.report.html import render_html
-from soakwatch.report.trial_plot import trial_plot
+from soakwatch.report.sections.capacity import trial_plot
 
 TRIALS = tuple(
     Trial(BEGIN + number * 10**9, level, 2.0, 2.0, 1e4, lost, 1e3 * level, warmup=number == 0)
