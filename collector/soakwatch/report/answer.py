@@ -27,7 +27,7 @@ from soakwatch.judge.problems import (
 from soakwatch.judge.verdict import Verdict
 from soakwatch.report.closing_lines import difference_words, next_step, trust_words
 from soakwatch.report.headline import headline, load_of, load_then
-from soakwatch.report.headroom import Room, nearest_limit
+from soakwatch.report.headroom import Headroom, nearest_limit
 from soakwatch.report.page import Page
 from soakwatch.report.summaries import deciding
 from soakwatch_model.fact import Growth, Onset
@@ -46,7 +46,7 @@ _OBJECTIONS = _HAPPENED | {Outcome.INCONCLUSIVE}
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ChainStep:
     """One line of what broke first and what followed. ``when`` is a time (UTC) or says that none is known,
     ``after`` how long after the first failure it was; ``cause`` is the index of its cause among the verdict's, -1 of
     none."""
@@ -60,7 +60,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Then:
+class LoadThen:
     """The load at a moment: the rate of the first generator in its unit, None where it is not known, and the phase."""
 
     rate: float | None
@@ -69,7 +69,7 @@ class Then:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ReportAnswer:
     """The answer. ``facts`` are names with texts: who, what, how much, since, until, load. ``steps`` are at most five,
     ``more_steps`` counts the others. ``finding`` is the one that decides, None where nothing failed or warned;
     ``cause`` is the index of its cause. ``proof`` is the finding whose plot proves it: the same, or what came nearest
@@ -81,7 +81,7 @@ class Answer:
     sentence: str
     when: str
     facts: tuple[tuple[str, str], ...]
-    steps: tuple[Step, ...]
+    steps: tuple[ChainStep, ...]
     more_steps: int
     difference: str
     trust: str
@@ -91,7 +91,7 @@ class Answer:
     proof: Finding | None = None
     since_ns: int | None = None
     until_ns: int | None = None
-    then: Then | None = None
+    then: LoadThen | None = None
 
     @property
     def lines(self) -> tuple[tuple[str, str], ...]:
@@ -103,14 +103,14 @@ class Answer:
         )
 
 
-def answer_of(page: Page) -> Answer:
+def answer_of(page: Page) -> ReportAnswer:
     """The answer that a record and its verdict give."""
     verdict = page.verdict
     index, cause = _leading(verdict)
     finding = None if cause is None else deciding(verdict, cause)
     steps, more = _steps(page)
     near = nearest_limit(verdict.findings)
-    return Answer(
+    return ReportAnswer(
         outcome=verdict.outcome,
         word=verdict.words,
         run=verdict.run,
@@ -131,7 +131,7 @@ def answer_of(page: Page) -> Answer:
     )
 
 
-def issue_text(answer: Answer) -> str:
+def issue_text(answer: ReportAnswer) -> str:
     """The answer as plain text for an issue: nothing but facts, one a line."""
     lines = [f"{answer.word}: {answer.sentence}", "", f"Run: {answer.run}, {answer.when}"]
     lines += [f"{name}: {text}" for name, text in answer.facts]
@@ -148,7 +148,7 @@ def issue_text(answer: Answer) -> str:
     return "\n".join(lines) + "\n"
 
 
-def chain_title(answer: Answer) -> str:
+def chain_title(answer: ReportAnswer) -> str:
     """The heading of the steps: a run that passed broke nothing."""
     if answer.outcome is Outcome.FAIL:
         return "What broke first, and what followed"
@@ -172,7 +172,9 @@ def _leading(verdict: Verdict) -> tuple[int, Cause | None]:
     return -1, None
 
 
-def _facts(page: Page, cause: Cause | None, finding: Finding | None, near: Room | None) -> tuple[tuple[str, str], ...]:
+def _facts(
+    page: Page, cause: Cause | None, finding: Finding | None, near: Headroom | None
+) -> tuple[tuple[str, str], ...]:
     verdict = page.verdict
     facts = [("Who", _who(verdict, cause, finding))]
     if cause is None or finding is None:
@@ -250,10 +252,10 @@ def _how_much(finding: Finding) -> str:
     return f"{text}; {limit}" if limit else text
 
 
-def _then(page: Page, since_ns: int) -> Then:
+def _then(page: Page, since_ns: int) -> LoadThen:
     known = [(each.rate_at(since_ns), each.rate.series.trait.unit) for each in page.load if each.rate is not None]
     rate, unit = next(((rate, unit) for rate, unit in known if rate is not None), (None, ""))
-    return Then(rate, unit, phase_at(page.verdict.phases, since_ns))
+    return LoadThen(rate, unit, phase_at(page.verdict.phases, since_ns))
 
 
 def _load(page: Page, cause: Cause | None, window: Window) -> str:
@@ -284,7 +286,7 @@ def _until(verdict: Verdict, cause: Cause, finding: Finding) -> str:
     return "the end of the run" if cause.until_ns is None else clock(cause.until_ns, verdict.window)
 
 
-def _steps(page: Page) -> tuple[tuple[Step, ...], int]:
+def _steps(page: Page) -> tuple[tuple[ChainStep, ...], int]:
     """What failed, in the order that is told everywhere, one line a cause; then what warned."""
     verdict = page.verdict
     failed = problems_of(verdict.findings, verdict.causes, Outcome.FAIL)
@@ -294,18 +296,18 @@ def _steps(page: Page) -> tuple[tuple[Step, ...], int]:
     return tuple(steps[:MAX_STEPS]), max(len(steps) - MAX_STEPS, 0)
 
 
-def _step(one: Problem, verdict: Verdict, first_ns: int | None) -> Step:
+def _step(one: Problem, verdict: Verdict, first_ns: int | None) -> ChainStep:
     led = "".join(f"; {effect_words(effect)}" for effect in one.effects)
     text = _short(f"{clause(one.finding, where=False)}{led}" + (f" ({one.shared})" if one.shared else ""))
     if one.since_ns is None:
         onset = one.finding.fact(Onset)
         when = "from the first reading" if onset is not None and onset.from_first else "no moment known"
-        return Step(when, "", one.targets[0], text, one.finding.outcome, one.causes[0])
+        return ChainStep(when, "", one.targets[0], text, one.finding.outcome, one.causes[0])
     ahead = first_ns is not None and one.since_ns < first_ns
     after = "" if first_ns is None else lag(first_ns, one.since_ns)
     after = lag(one.since_ns, first_ns or 0).replace("+", "−") if ahead else after
     when = clock(one.since_ns, verdict.window).removesuffix(" UTC")
-    return Step(when, after, one.targets[0], text, one.finding.outcome, one.causes[0])
+    return ChainStep(when, after, one.targets[0], text, one.finding.outcome, one.causes[0])
 
 
 def _some(names: Sequence[str]) -> str:

@@ -27,7 +27,7 @@ Tone = Literal["", "strong", "soft", "caution", "bad"]
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
+class ReportCell:
     """A cell of a table.
 
     ``outcome`` puts its sign and colour before the text. On the page ``link`` is the element it leads to and ``zoom``
@@ -45,7 +45,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ReportColumn:
     """A column by its heading. Numbers are flushed right and never wrapped, times are never wrapped, names (of
     targets, metrics, files) are set apart from words on the page, and reasons get most of its width there."""
 
@@ -65,8 +65,8 @@ class Table:
     """
 
     caption: str
-    columns: tuple[Column, ...]
-    rows: Sequence[Sequence[Cell | str]]
+    columns: tuple[ReportColumn, ...]
+    rows: Sequence[Sequence[ReportCell | str]]
     formats: frozenset[Format] = EVERYWHERE
     brief: int = 12
     folded_after: int = 1000
@@ -174,16 +174,16 @@ def stands_alone(blocks: Sequence[Block]) -> bool:
     return len(blocks) == 1 and isinstance(blocks[0], Text) and not blocks[0].label and blocks[0].outcome is None
 
 
-def columns_in(table: Table, form: Format) -> tuple[tuple[Column, ...], tuple[tuple[Cell, ...], ...]]:
+def columns_in(table: Table, form: Format) -> tuple[tuple[ReportColumn, ...], tuple[tuple[ReportCell, ...], ...]]:
     """The columns that a format shows, and all rows cut down to them.
 
-    >>> table = Table("", (Column("a"), Column("b", formats=HTML)), [["1", "2"]])
+    >>> table = Table("", (ReportColumn("a"), ReportColumn("b", formats=HTML)), [["1", "2"]])
     >>> [column.title for column in columns_in(table, "text")[0]], columns_in(table, "text")[1][0][0].text
     (['a'], '1')
     """
     kept = [index for index, column in enumerate(table.columns) if form in column.formats]
     rows = tuple(
-        tuple(cell if isinstance(cell, Cell) else Cell(cell) for cell in (row[index] for index in kept))
+        tuple(cell if isinstance(cell, ReportCell) else ReportCell(cell) for cell in (row[index] for index in kept))
         for row in table.rows
     )
     return tuple(table.columns[index] for index in kept), rows

@@ -9,7 +9,7 @@ from soakwatch.core.formatting import number, quantity, share_text, source_name
 from soakwatch.core.plain_names import plain_name
 from soakwatch.judge.problems import growth_rate, thing_of_rule
 from soakwatch.judge.verdict import REACHED, Verdict
-from soakwatch.report.load import Generator
+from soakwatch.report.load import TrafficGenerator
 from soakwatch.runs.previous import Key, PreviousRun, key_of
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_rules.traits import GrowthMethod, Judges, traits_of
@@ -87,7 +87,7 @@ def _labels(before: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     return [f"{n} {before.get(n, 'none')} → {now.get(n, 'none')}" for n in names if before.get(n) != now.get(n)]
 
 
-def trust_words(verdict: Verdict, load: Sequence[Generator]) -> str:
+def trust_words(verdict: Verdict, load: Sequence[TrafficGenerator]) -> str:
     """ "Yes", "Mostly" or "No", and why."""
     coverage, covered = _coverage(verdict)
     undecided, settled = _undecided(verdict)
@@ -143,7 +143,7 @@ def _record(verdict: Verdict) -> tuple[str, bool]:
     return "the record is sealed and signed" if checked.seal.signature else "the record is sealed, not signed", True
 
 
-def _generator(verdict: Verdict, load: Sequence[Generator]) -> tuple[str, bool]:
+def _generator(verdict: Verdict, load: Sequence[TrafficGenerator]) -> tuple[str, bool]:
     judged = [finding for finding in verdict.findings if traits_of(finding.rule).judges is Judges.GENERATOR]
     faults = [finding for finding in judged if finding.outcome in _FAULTS]
     if faults:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from soakwatch.core.formatting import SYMBOLS
 from soakwatch.report.blocks import (
     Block,
-    Cell,
     Curves,
     Facts,
     Folded,
     Format,
     Heading,
     Preformatted,
+    ReportCell,
     Table,
     Text,
     Tone,
@@ -20,7 +20,7 @@ from soakwatch.report.blocks import (
 )
 from soakwatch.report.console import ConsoleWriter, Part, words_of
 from soakwatch.report.page import Page
-from soakwatch.report.section import Section
+from soakwatch.report.section import ReportSection
 from soakwatch.report.sparks import pointers, spark_words, sparkline, strip
 from soakwatch_model.finding import Outcome
 from soakwatch_model.window import Window
@@ -42,7 +42,7 @@ def head(outcome: Outcome, words: str) -> Part:
     return f"{SYMBOLS[outcome]} {words}", STYLES[outcome]
 
 
-def print_section(writer: ConsoleWriter, section: Section, page: Page) -> None:
+def print_section(writer: ConsoleWriter, section: ReportSection, page: Page) -> None:
     """The section with its heading; a single sentence needs none. Nothing where it says nothing on a console."""
     form: Format = "terminal" if writer.terminal else "text"
     blocks = section.blocks_in(page, form)
@@ -108,7 +108,7 @@ def _table(writer: ConsoleWriter, table: Table, window: Window) -> None:
         writer.say(("█ answered  ░ polls lost" if writer.blocks else "# answered  . polls lost", "dim"))
 
 
-def _part(writer: ConsoleWriter, cell: Cell, window: Window, width: int) -> Part:
+def _part(writer: ConsoleWriter, cell: ReportCell, window: Window, width: int) -> Part:
     if cell.lost is not None:
         return strip(cell.lost, window, width, "█░" if writer.blocks else "#.")
     if cell.outcome is not None:

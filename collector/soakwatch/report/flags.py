@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from soakwatch.core.formatting import printable
 from soakwatch.report.palette import OUTCOMES
-from soakwatch.report.plot import Moment, Moments, Spots
+from soakwatch.report.plot import FindingSpots, PlotMoment, PlotMoments
 from soakwatch_model.finding import Outcome
 from soakwatch_model.window import Window
 
@@ -15,7 +15,7 @@ _MAX_NAMED = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Flag:
+class FindingFlag:
     """A finding as it is marked in a plot: its number, how bad it is, what it says, and where (UTC ns).
 
     A ``moment`` is where something happened, with an end if it lasted; else it is the window that was judged.
@@ -29,10 +29,10 @@ class Flag:
     moment: bool = True
 
 
-def flagged(flags: Sequence[Flag], window: Window) -> tuple[list[Moments], list[Spots]]:
+def flagged(flags: Sequence[FindingFlag], window: Window) -> tuple[list[PlotMoments], list[FindingSpots]]:
     """The findings with their numbers at the bottom: verticals at their moments, bars along windows without any."""
-    moments: list[Moments] = []
-    spots: list[Spots] = []
+    moments: list[PlotMoments] = []
+    spots: list[FindingSpots] = []
     present = [outcome for outcome in OUTCOMES if any(flag.outcome is outcome for flag in flags)]
     for row, outcome in enumerate(present):
         colour, shape = OUTCOMES[outcome]
@@ -40,35 +40,35 @@ def flagged(flags: Sequence[Flag], window: Window) -> tuple[list[Moments], list[
         words = f"finding, {outcome.value}"
         happened = tuple(moment(f.begin_ns, f.end_ns, f"{f.number} {f.text}", 0.12, window) for f in here if f.moment)
         if happened:
-            moments.append(Moments("", words, colour, happened))
+            moments.append(PlotMoments("", words, colour, happened))
         edge = window.begin_ns + (window.end_ns - window.begin_ns) // 120  # a mark at the very edge would be cut
         signs = tuple(
             (max(some[0].begin_ns, edge) // 10**6, _numbers(some), _texts(some)) for some in _clusters(here, window)
         )
         bars = _bars([flag for flag in here if not flag.moment], window)
-        spots.append(Spots(f"finding: {outcome.value}", colour, shape, 0.05 + 0.08 * row, signs, bars))
+        spots.append(FindingSpots(f"finding: {outcome.value}", colour, shape, 0.05 + 0.08 * row, signs, bars))
     return moments, spots
 
 
-def moment(begin_ns: int, end_ns: int | None, text: str, alpha: float, window: Window, name: str = "") -> Moment:
+def moment(begin_ns: int, end_ns: int | None, text: str, alpha: float, window: Window, name: str = "") -> PlotMoment:
     """A moment in ms; what lasted longer than a twentieth of the window is shaded little: it hides no phase."""
     end = end_ns if end_ns is not None and end_ns > begin_ns else None
     long = end is not None and end - begin_ns > (window.end_ns - window.begin_ns) / 20
     shade = 0.0 if end is None else min(0.07, alpha) if long else alpha
-    return Moment(begin_ns // 10**6, None if end is None else end // 10**6, printable(text), name, shade)
+    return PlotMoment(begin_ns // 10**6, None if end is None else end // 10**6, printable(text), name, shade)
 
 
-def _bars(flags: Sequence[Flag], window: Window) -> tuple[tuple[float, float], ...]:
+def _bars(flags: Sequence[FindingFlag], window: Window) -> tuple[tuple[float, float], ...]:
     """The windows that are not all there is; equal windows have one bar."""
     spans = {(flag.begin_ns, flag.end_ns or flag.begin_ns) for flag in flags}
     whole = 0.97 * (window.end_ns - window.begin_ns)
     return tuple(sorted((begin // 10**6, end // 10**6) for begin, end in spans if end - begin < whole))
 
 
-def _clusters(flags: Sequence[Flag], window: Window) -> list[list[Flag]]:
+def _clusters(flags: Sequence[FindingFlag], window: Window) -> list[list[FindingFlag]]:
     """Flags so near to one another that their numbers would cover each other, together."""
     near = (window.end_ns - window.begin_ns) // 40
-    clusters: list[list[Flag]] = []
+    clusters: list[list[FindingFlag]] = []
     for flag in sorted(flags, key=lambda each: (each.begin_ns, each.number)):
         if clusters and flag.begin_ns - clusters[-1][0].begin_ns < near:
             clusters[-1].append(flag)
@@ -77,10 +77,10 @@ def _clusters(flags: Sequence[Flag], window: Window) -> list[list[Flag]]:
     return clusters
 
 
-def _numbers(flags: Sequence[Flag]) -> str:
+def _numbers(flags: Sequence[FindingFlag]) -> str:
     """Their numbers in few characters.
 
-    >>> _numbers([Flag(n, Outcome.FAIL, "", 0) for n in (1, 2, 3, 5, 9, 11)])
+    >>> _numbers([FindingFlag(n, Outcome.FAIL, "", 0) for n in (1, 2, 3, 5, 9, 11)])
     '1-3 5 9 …'
     """
     runs: list[list[int]] = []
@@ -93,6 +93,6 @@ def _numbers(flags: Sequence[Flag]) -> str:
     return " ".join(texts[:3] + ["…"] * (len(texts) > 3))
 
 
-def _texts(flags: Sequence[Flag]) -> str:
+def _texts(flags: Sequence[FindingFlag]) -> str:
     texts = [f"{flag.number} {flag.text}" for flag in flags[:_MAX_NAMED]]
     return printable("; ".join(texts + [f"and {len(flags) - _MAX_NAMED} more"] * (len(flags) > _MAX_NAMED)))

@@ -8,7 +8,7 @@ from soakwatch.core.formatting import quantity
 from soakwatch.core.units import show_seconds
 from soakwatch.judge.problems import clock, fail_words, thing_of
 from soakwatch.judge.verdict import Verdict
-from soakwatch.report.load import Generator, figure_of
+from soakwatch.report.load import TrafficGenerator, figure_of
 from soakwatch.report.summaries import deciding
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.roles import DUT
@@ -35,7 +35,7 @@ _LOST_POLLS = "too many polls were lost"
 _MAX_NAMED = 3
 
 
-def headline(verdict: Verdict, load: Sequence[Generator]) -> str:
+def headline(verdict: Verdict, load: Sequence[TrafficGenerator]) -> str:
     """One sentence for a manager: who passed or failed, under which load and for how long, and why."""
     span = f"{show_seconds(verdict.window.seconds)} {under(load, verdict.window)}".rstrip()
     names = _names([t.target for t in verdict.targets if t.role == DUT])
@@ -57,7 +57,7 @@ def headline(verdict: Verdict, load: Sequence[Generator]) -> str:
     return f"No verdict for {names} after {span}: {_why(verdict)}."
 
 
-def load_of(load: Sequence[Generator], since_ns: int | None, window: Window) -> str:
+def load_of(load: Sequence[TrafficGenerator], since_ns: int | None, window: Window) -> str:
     """The load under which something failed: that of its moment; where it has none, the mean of its stretch."""
     if since_ns is not None:
         return load_then(load, since_ns)
@@ -65,7 +65,7 @@ def load_of(load: Sequence[Generator], since_ns: int | None, window: Window) -> 
     return f"a mean of {mean}" if mean else ""
 
 
-def load_then(load: Sequence[Generator], time_ns: int | None) -> str:
+def load_then(load: Sequence[TrafficGenerator], time_ns: int | None) -> str:
     """What the generators did at a moment; of one that stopped with it, what it did before. Empty where nothing is
     known, or there is no moment."""
     if time_ns is None:
@@ -79,7 +79,7 @@ def load_then(load: Sequence[Generator], time_ns: int | None) -> str:
     return known[0] + (f" and {counted(more, 'more load')}" if more else "") if known else ""
 
 
-def under(load: Sequence[Generator], window: Window) -> str:
+def under(load: Sequence[TrafficGenerator], window: Window) -> str:
     """The load of an interval in a few words; empty where none was recorded."""
     figures = [figure_of(generator.rate, window) for generator in load if generator.rate is not None]
     figures = [figure for figure in figures if figure.readings]

@@ -39,7 +39,7 @@ _SOON_S = 7 * 86400.0
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class Headroom:
     """How far one thing is from one limit. ``room`` is the share of the limit that is left, negative beyond it."""
 
     target: str
@@ -61,7 +61,7 @@ class Room:
         return share_text(self.room) if math.isfinite(self.room) else "–"
 
 
-def rooms(source: ReportSource, findings: Iterable[Finding]) -> tuple[tuple[Room, ...], int]:
+def rooms(source: ReportSource, findings: Iterable[Finding]) -> tuple[tuple[Headroom, ...], int]:
     """The worst first, what is beyond its limit before everything; and how many series were not looked at."""
     all_findings = tuple(findings)
     growing = _forecasts(all_findings)
@@ -71,20 +71,20 @@ def rooms(source: ReportSource, findings: Iterable[Finding]) -> tuple[tuple[Room
     return tuple(sorted(every, key=_worst_first)), left_out
 
 
-def nearest_limit(findings: Iterable[Finding]) -> Room | None:
+def nearest_limit(findings: Iterable[Finding]) -> Headroom | None:
     """What came nearest to a limit of a rule; None where no rule measured against a limit."""
     judged = [room for finding in findings if (room := _judged(finding)) is not None and room.target != MONITOR]
     return min(judged, key=lambda room: (room.room, room.target, room.about), default=None)
 
 
-def _worst_first(room: Room) -> tuple[object, ...]:
+def _worst_first(room: Headroom) -> tuple[object, ...]:
     """What is beyond a limit, what is used up within a week, what can run out at all, and the limits of rules."""
     soon_s = room.after_s if room.after_s < _SOON_S else math.inf
     ruled = room.of.startswith(_RULE)
     return (room.room >= 0, soon_s, ruled, room.room, room.target, room.about[0], natural(room.about[1]))
 
 
-def _judged(finding: Finding) -> Room | None:
+def _judged(finding: Finding) -> Headroom | None:
     """The room of a finding below an upper limit of its rule; None where there is no such limit, or none above zero."""
     measured, limit = finding.measured, finding.limit
     if measured is None or not limit or _without_row(finding.rule) or finding.outcome is Outcome.NOT_APPLICABLE:
@@ -93,7 +93,7 @@ def _judged(finding: Finding) -> Room | None:
         return None
     words = "" if finding.forecast is None else forecast_words(finding.forecast)
     after_s = math.inf if finding.forecast is None or not words else finding.forecast.after_s
-    return Room(
+    return Headroom(
         finding.target,
         (finding.metric, finding.object),
         quantity(measured, finding.unit),
@@ -143,7 +143,7 @@ def _weight(finding: Finding, order: list[Outcome]) -> tuple[bool, int]:
     return (finding.forecast is None, order.index(finding.outcome))
 
 
-def _stated(source: ReportSource, growing: Mapping[Key, Finding]) -> tuple[list[Room], int]:
+def _stated(source: ReportSource, growing: Mapping[Key, Finding]) -> tuple[list[Headroom], int]:
     roles = source.roles()
     every: tuple[SeriesKey, ...] = source.keys()
     keys = [key for key in every if roles.get(key.target) != MONITOR]
@@ -170,7 +170,7 @@ def _last(series: Series) -> float:
     return float(good[-1]) if good.size else 0.0
 
 
-def _room(series: Series, limit: float, growth: Finding | None) -> Room | None:
+def _room(series: Series, limit: float, growth: Finding | None) -> Headroom | None:
     good = series.finite()
     if not len(good):
         return None
@@ -178,7 +178,7 @@ def _room(series: Series, limit: float, growth: Finding | None) -> Room | None:
     end = values[int(len(values) * (1 - _END)) :]
     high = float(values.max())
     words, after_s = _outlook(series.metric, growth)
-    return Room(
+    return Headroom(
         series.target,
         (series.metric, series.object),
         quantity(high, unit),

@@ -17,7 +17,7 @@ How = Literal["mean", "highest"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Heat:
+class HeatMap:
     """Series by time: ``cells`` (rows, bins) float32 in ``unit``, NaN where nothing was read; ``names`` one a row.
 
     Each cell is the mean or the highest reading of its bin of ``bin_s`` seconds. ``key`` names what is shown, as JSON.

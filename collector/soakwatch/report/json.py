@@ -17,7 +17,7 @@ from soakwatch.core.ssh_signature import key_of
 from soakwatch.judge.capacity import CapacitySearch
 from soakwatch.judge.verdict import TargetVerdict, Verdict
 from soakwatch.record.seal import Checked
-from soakwatch.report.answer import Answer
+from soakwatch.report.answer import ReportAnswer
 from soakwatch.runs.setup_changes import Changed
 from soakwatch_model.case import Ledger
 from soakwatch_model.fact import Fact
@@ -32,7 +32,7 @@ SCHEMA = 7
 
 
 def verdict_document(
-    verdict: Verdict, difference: Changed | None = None, answer: Answer | None = None
+    verdict: Verdict, difference: Changed | None = None, answer: ReportAnswer | None = None
 ) -> dict[str, Tree]:
     """The verdict as JSON-able data in the published schema; with what differs from an earlier run, if there is one,
     and with the first screen of the report where its ``answer`` is given."""
@@ -58,7 +58,7 @@ def verdict_document(
     }
 
 
-def render_json(verdict: Verdict, difference: Changed | None = None, answer: Answer | None = None) -> str:
+def render_json(verdict: Verdict, difference: Changed | None = None, answer: ReportAnswer | None = None) -> str:
     """verdict.json as text: two spaces, keys in the order of the schema, one newline at the end; always UTF-8."""
     text = json.dumps(verdict_document(verdict, difference, answer), indent=2, ensure_ascii=False, allow_nan=False)
     return re.sub("[\ud800-\udfff]", lambda lone: f"\\u{ord(lone[0]):04x}", text) + "\n"
@@ -69,7 +69,7 @@ def verdict_schema() -> str:
     return resources.files(__package__).joinpath("verdict.schema.json").read_text(encoding="utf-8")
 
 
-def _first(answer: Answer) -> dict[str, Tree]:
+def _first(answer: ReportAnswer) -> dict[str, Tree]:
     """What the first screen of the report says, in the same words, with its moment and load as data."""
     finding, then = answer.finding, answer.then
     return {

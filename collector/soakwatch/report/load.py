@@ -26,7 +26,7 @@ _NO_RATE = frozenset({_UNREAD, "queue_full", "retransmits"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Trace:
+class LoadTrace:
     """One line of a generator's account: its word ("answered", "latency p99") and its readings as a gauge."""
 
     word: str
@@ -34,7 +34,7 @@ class Trace:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Generator:
+class TrafficGenerator:
     """One stream of one traffic generator; what it does not report is None or missing.
 
     ``failures`` counts failed requests reading by reading, for sums. ``packets`` and ``bits`` are the rates of what was
@@ -44,15 +44,15 @@ class Generator:
 
     target: str
     object: str
-    offered: Trace | None
-    answered: Trace | None
-    failed: Trace | None
+    offered: LoadTrace | None
+    answered: LoadTrace | None
+    failed: LoadTrace | None
     failures: Series | None
-    latencies: tuple[Trace, ...]
-    others: tuple[Trace, ...]
-    packets: tuple[Trace, ...] = ()
-    bits: tuple[Trace, ...] = ()
-    loss: Trace | None = None
+    latencies: tuple[LoadTrace, ...]
+    others: tuple[LoadTrace, ...]
+    packets: tuple[LoadTrace, ...] = ()
+    bits: tuple[LoadTrace, ...] = ()
+    loss: LoadTrace | None = None
 
     @property
     def name(self) -> str:
@@ -60,7 +60,7 @@ class Generator:
         return f"{self.target} {self.object}".rstrip()
 
     @property
-    def rate(self) -> Trace | None:
+    def rate(self) -> LoadTrace | None:
         """What stands for the load behind every plot: the answered requests, else packets or bits that were sent (of a
         sink: received), else the next best rate."""
         rates = [
@@ -70,7 +70,7 @@ class Generator:
         return self.answered or self.offered or next(iter((*moved, *self.packets, *self.bits, *rates)), None)
 
     @property
-    def asked(self) -> Trace | None:
+    def asked(self) -> LoadTrace | None:
         """What was to be sent, which no failure of the device lowers; not known: what stands for the load."""
         to_send = next((trace for trace in (*self.packets, *self.bits) if "offered" in trace.word), None)
         return self.offered or to_send or self.rate
@@ -94,12 +94,12 @@ class Generator:
         return self.offered is not None or self.answered is not None or self.failed is not None
 
     @property
-    def latency(self) -> Trace | None:
+    def latency(self) -> LoadTrace | None:
         """The 99th percentile, else the highest quantile that there is."""
         words = {trace.word: trace for trace in self.latencies}
         return words.get("latency p99") or next(reversed(self.latencies), None)
 
-    def traces(self) -> tuple[Trace, ...]:
+    def traces(self) -> tuple[LoadTrace, ...]:
         """Everything, in the order of a table."""
         first = [trace for trace in (self.offered, self.answered, self.failed) if trace is not None]
         lost = () if self.loss is None else (self.loss,)
@@ -107,7 +107,7 @@ class Generator:
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class TraceFigure:
     """One trace in one stretch of time: lowest, mean and highest of ``readings`` readings, None where there is none."""
 
     word: str
@@ -123,11 +123,11 @@ class LoadLine:
     """One generator in one window, in brief; ``missing`` names what it does not report though its kind does."""
 
     name: str
-    figures: tuple[Figure, ...]
+    figures: tuple[TraceFigure, ...]
     missing: tuple[str, ...]
 
 
-def generators(source: ReportSource) -> tuple[Generator, ...]:
+def generators(source: ReportSource) -> tuple[TrafficGenerator, ...]:
     """The generators of a record, by target and labels; empty if no ``load.*`` metric has a reading."""
     streams: dict[tuple[str, str], list[SeriesKey]] = {}
     for key in sorted(source.keys()):
@@ -137,14 +137,14 @@ def generators(source: ReportSource) -> tuple[Generator, ...]:
     return tuple(generator for generator in streams_found if generator.traces())
 
 
-def figure_of(trace: Trace, window: Window) -> Figure:
+def figure_of(trace: LoadTrace, window: Window) -> TraceFigure:
     """The trace in the window; readings that are no numbers are left out."""
     part = trace.series.between(window.begin_ns, window.end_ns).finite()
     unit = trace.series.trait.unit
     if not len(part):
-        return Figure(trace.word, unit, None, None, None, 0)
+        return TraceFigure(trace.word, unit, None, None, None, 0)
     values = part.values
-    return Figure(trace.word, unit, float(values.min()), float(values.mean()), float(values.max()), len(part))
+    return TraceFigure(trace.word, unit, float(values.min()), float(values.mean()), float(values.max()), len(part))
 
 
 def value_at(series: Series, time_ns: int) -> float | None:
@@ -161,7 +161,7 @@ def value_at(series: Series, time_ns: int) -> float | None:
     return float(near[np.abs(near - middle) <= _LIKE * abs(middle)].mean()) if middle else middle
 
 
-def failures_in(generator: Generator, window: Window) -> float | None:
+def failures_in(generator: TrafficGenerator, window: Window) -> float | None:
     """How many requests failed in the window; None if they were not counted, or nothing was read.
 
     Too low where the generator's counter restarted: what it had counted since the reading before is not known.
@@ -172,7 +172,7 @@ def failures_in(generator: Generator, window: Window) -> float | None:
     return float(part.values.sum()) if len(part) else None
 
 
-def failed_share(generator: Generator, window: Window) -> float | None:
+def failed_share(generator: TrafficGenerator, window: Window) -> float | None:
     """Failed requests as a share of all that were answered or failed; None where one of the two is not known."""
     if generator.answered is None or generator.failed is None:
         return None
@@ -180,7 +180,7 @@ def failed_share(generator: Generator, window: Window) -> float | None:
     return None if good is None or bad is None or good + bad <= 0 else bad / (good + bad)
 
 
-def answered_share(generator: Generator, window: Window) -> float | None:
+def answered_share(generator: TrafficGenerator, window: Window) -> float | None:
     """The answered rate as a share of the offered one; None where one of the two is not known."""
     if generator.answered is None or generator.offered is None:
         return None
@@ -188,7 +188,7 @@ def answered_share(generator: Generator, window: Window) -> float | None:
     return None if got is None or not offered else got / offered
 
 
-def load_lines(load: tuple[Generator, ...], window: Window) -> tuple[LoadLine, ...]:
+def load_lines(load: tuple[TrafficGenerator, ...], window: Window) -> tuple[LoadLine, ...]:
     """What each generator did in the window: its rate, its failures and its slow answers, where recorded."""
     lines = []
     for generator in load:
@@ -214,7 +214,7 @@ def _stream(text: str) -> str:
     return object_text(**{name: value for name, value in object_labels(text).items() if name != _QUANTILE})
 
 
-def _generator(source: ReportSource, target: str, name: str, keys: list[SeriesKey]) -> Generator:
+def _generator(source: ReportSource, target: str, name: str, keys: list[SeriesKey]) -> TrafficGenerator:
     by_metric: dict[str, list[SeriesKey]] = {}
     for key in sorted(keys):
         by_metric.setdefault(key.metric, []).append(key)
@@ -223,11 +223,11 @@ def _generator(source: ReportSource, target: str, name: str, keys: list[SeriesKe
         series = [read(source.series(key)) for key in by_metric.pop(metric, [])[:1]]
         return next((entry for entry in series if len(entry.finite())), None)
 
-    def rate(side: str, what: str, word: str) -> Trace | None:
+    def rate(side: str, what: str, word: str) -> LoadTrace | None:
         found = [taken(name, lambda entry: entry.spaced().rate()) for name in flows(side, what, kind=COUNTER)]
         found += [taken(name, lambda entry: entry) for name in flows(side, what, kind=GAUGE)]
         best = next((series for series in reversed(found) if series is not None), None)
-        return None if best is None else Trace(word, best)
+        return None if best is None else LoadTrace(word, best)
 
     steps = [
         source.series(key).increments()
@@ -239,7 +239,7 @@ def _generator(source: ReportSource, target: str, name: str, keys: list[SeriesKe
     failed = rate(FAILED, REQUESTS, "failed")
     quantiles = [(object_labels(key.object).get(_QUANTILE, ""), key) for key in by_metric.pop("load.latency", [])]
     quantiles.sort(key=lambda entry: (entry[0] == "max", natural(entry[0])))
-    latencies = [Trace(f"latency {word}".rstrip(), source.series(key)) for word, key in quantiles]
+    latencies = [LoadTrace(f"latency {word}".rstrip(), source.series(key)) for word, key in quantiles]
     packets, bits = (
         [
             rate(side, what, f"{word} {what}")
@@ -249,11 +249,11 @@ def _generator(source: ReportSource, target: str, name: str, keys: list[SeriesKe
     )
     loss = taken("load.loss", lambda entry: entry)
     others = [
-        Trace(_word(key), as_plotted(source.series(key))[0])
+        LoadTrace(_word(key), as_plotted(source.series(key))[0])
         for metric, rest in sorted(by_metric.items())
         for key in rest
     ]
-    return Generator(
+    return TrafficGenerator(
         target,
         name,
         offered,
@@ -264,11 +264,11 @@ def _generator(source: ReportSource, target: str, name: str, keys: list[SeriesKe
         _worth(others),
         tuple(entry for entry in packets if entry is not None),
         tuple(entry for entry in bits if entry is not None),
-        None if loss is None else Trace("lost", loss),
+        None if loss is None else LoadTrace("lost", loss),
     )
 
 
-def _worth(traces: list[Trace]) -> tuple[Trace, ...]:
+def _worth(traces: list[LoadTrace]) -> tuple[LoadTrace, ...]:
     """Those with readings; lines that could not be read only where there were any."""
     return tuple(
         trace
@@ -281,5 +281,5 @@ def _word(key: SeriesKey) -> str:
     return f"{key.metric.removeprefix('load.')} {object_labels(key.object).get(_QUANTILE, '')}".rstrip()
 
 
-def _with_readings(traces: list[Trace]) -> tuple[Trace, ...]:
+def _with_readings(traces: list[LoadTrace]) -> tuple[LoadTrace, ...]:
     return tuple(trace for trace in traces if bool(np.isfinite(trace.series.values).any()))

@@ -10,22 +10,22 @@ from soakwatch.core.formatting import SYMBOLS, printable, quantity, subject
 from soakwatch.judge.record_trust import seal_words
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record.source import ReportSource
-from soakwatch.report.answer import Answer, answer_of, chain_title
+from soakwatch.report.answer import ReportAnswer, answer_of, chain_title
 from soakwatch.report.blocks import (
     Block,
-    Cell,
     Curves,
     Facts,
     Folded,
     Heading,
     Preformatted,
+    ReportCell,
     Table,
     Text,
     columns_in,
     stands_alone,
 )
 from soakwatch.report.page import Page, open_page
-from soakwatch.report.section import Section, all_sections
+from soakwatch.report.section import ReportSection, all_sections
 from soakwatch.report.sections import findings as findings_section
 from soakwatch.report.sections import verdict as verdict_section
 from soakwatch.report.sparks import spark_words, sparkline
@@ -53,7 +53,7 @@ def render_markdown(source: ReportSource, verdict: Verdict, earlier: ReportSourc
 def markdown_of(page: Page) -> str:
     """The same of a page that is open."""
     verdict = page.verdict
-    parts: list[tuple[Section, list[str]]] = []
+    parts: list[tuple[ReportSection, list[str]]] = []
     folded: list[Folded] = []
     for section in all_sections():
         if section.foreign or section.order not in {verdict_section.ORDER, findings_section.ORDER}:
@@ -108,7 +108,7 @@ def _head(page: Page) -> list[str]:
     return lines + _more(verdict.targets, _MAX_TARGETS, "targets")
 
 
-def _facts(answer: Answer) -> list[str]:
+def _facts(answer: ReportAnswer) -> list[str]:
     """The facts, two in a line: a comment of a pull request is short."""
     told = [f"{name}: {markdown_text(text, 300)}" for name, text in answer.facts]
     return [f"- {'; '.join(told[first : first + 2])}" for first in range(0, len(told), 2)]
@@ -183,7 +183,7 @@ def _table(table: Table) -> list[str]:
     return lines + (["", f"… and {left_out} more in the report."] if left_out else [])
 
 
-def _cell(cell: Cell) -> str:
+def _cell(cell: ReportCell) -> str:
     sign = "" if cell.outcome is None else f"{SYMBOLS[cell.outcome]} "
     return f"{sign}{markdown_text(cell.text)}"
 

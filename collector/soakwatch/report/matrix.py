@@ -37,7 +37,7 @@ class MatrixRow:
 
 
 @dataclass(frozen=True, slots=True)
-class Matrix:
+class DeviceMatrix:
     """The devices, the worst first, those that failed in the order in which they did; those that passed without a
     warning come last and are counted by ``calm``."""
 
@@ -46,7 +46,7 @@ class Matrix:
     calm: int
 
 
-def matrix_of(verdict: Verdict) -> Matrix | None:
+def matrix_of(verdict: Verdict) -> DeviceMatrix | None:
     """The table of a run's devices; None where they are few."""
     places = enumerate(verdict.targets, 1)
     devices = [(place, target.target, target.outcome) for place, target in places if target.role == DUT]
@@ -55,7 +55,7 @@ def matrix_of(verdict: Verdict) -> Matrix | None:
     return _matrix(devices, counted, {name: place for place, name in reversed([*enumerate(failed)])})
 
 
-def live_matrix(devices: Sequence[str], findings: Sequence[Finding]) -> Matrix | None:
+def live_matrix(devices: Sequence[str], findings: Sequence[Finding]) -> DeviceMatrix | None:
     """The table of a run that goes on, by its findings so far: what is not decided yet is left out, and a device
     without a failure or warning counts as passing so far. None where the devices are few."""
     decided = [finding for finding in findings if finding.outcome is not Outcome.INCONCLUSIVE]
@@ -70,7 +70,7 @@ def live_matrix(devices: Sequence[str], findings: Sequence[Finding]) -> Matrix |
 
 def _matrix(
     devices: Sequence[tuple[int, str, Outcome]], findings: Sequence[Finding], failed: Mapping[str, int] = _UNKNOWN
-) -> Matrix | None:
+) -> DeviceMatrix | None:
     """The table; ``failed`` is the order in which devices failed, where that is known."""
     if len(devices) < LEAST:
         return None
@@ -87,7 +87,7 @@ def _matrix(
         rows.append(MatrixRow(name, place, outcome, cells))
     rows.sort(key=lambda row: _worst_first(row, failed))
     calm = sum(not any(_stands_out(cell) for cell in row.cells) and row.outcome is Outcome.PASS for row in rows)
-    return Matrix(tuple(family.value for family in families), tuple(rows), calm)
+    return DeviceMatrix(tuple(family.value for family in families), tuple(rows), calm)
 
 
 def _cell(findings: Sequence[Finding]) -> MatrixCell:

@@ -12,10 +12,10 @@ from soakwatch.core.formatting import natural, printable
 from soakwatch.judge.rates import Rate
 from soakwatch.record.source import ReportSource, SeriesKey
 from soakwatch.report.curves import Curve, curve_of
-from soakwatch.report.flags import Flag
+from soakwatch.report.flags import FindingFlag
 from soakwatch.report.load import generators
-from soakwatch.report.panels import Panel, first_panels, key_panels, panels_of
-from soakwatch.report.plot import Trend
+from soakwatch.report.panels import OverviewPanel, first_panels, key_panels, panels_of
+from soakwatch.report.plot import TrendLine
 from soakwatch.report.plots import Drawing
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.window import Window
@@ -47,7 +47,11 @@ class LiveDocument(NamedTuple):
 
 
 def draw_panel(
-    drawing: Drawing, panel: Panel, flags: Sequence[Flag] = (), rank: int = 0, trends: Sequence[Trend] = ()
+    drawing: Drawing,
+    panel: OverviewPanel,
+    flags: Sequence[FindingFlag] = (),
+    rank: int = 0,
+    trends: Sequence[TrendLine] = (),
 ) -> tuple[PanelPlot, ...]:
     """Draw a panel's plots; none where there was nothing to see."""
     if panel.heat is not None:
@@ -93,7 +97,7 @@ def numbered_findings(findings: Iterable[Finding]) -> tuple[tuple[int, Finding],
     return tuple(enumerate(flagged[:_MAX_FLAGS], 1))
 
 
-def flags_of(panel: Panel, findings: Sequence[tuple[int, Finding]], window: Window) -> tuple[Flag, ...]:
+def flags_of(panel: OverviewPanel, findings: Sequence[tuple[int, Finding]], window: Window) -> tuple[FindingFlag, ...]:
     """The numbered findings on what a panel shows, at their moments; one without any along its window."""
     flags = []
     for number, finding in findings:
@@ -101,10 +105,10 @@ def flags_of(panel: Panel, findings: Sequence[tuple[int, Finding]], window: Wind
             continue
         text = printable(" ".join(part for part in (finding.outcome.value, finding.rule, finding.object) if part))
         spots = [(mark.begin_ns, mark.end_ns) for mark in finding.marks[:_MARKS]]
-        flags += [Flag(number, finding.outcome, text, max(begin, window.begin_ns), end) for begin, end in spots]
+        flags += [FindingFlag(number, finding.outcome, text, max(begin, window.begin_ns), end) for begin, end in spots]
         if not spots:
             begin, end = max(finding.window.begin_ns, window.begin_ns), min(finding.window.end_ns, window.end_ns)
-            flags.append(Flag(number, finding.outcome, text, begin, end, moment=False))
+            flags.append(FindingFlag(number, finding.outcome, text, begin, end, moment=False))
     return tuple(flags)
 
 
@@ -139,7 +143,7 @@ def live_document(
     return LiveDocument(drawing.pieces().text, tuple(plots))
 
 
-def trends_of(panel: Panel, rates: Sequence[Rate], window: Window) -> tuple[Trend, ...]:
+def trends_of(panel: OverviewPanel, rates: Sequence[Rate], window: Window) -> tuple[TrendLine, ...]:
     """The growth so far of the lines of a panel: straight lines through the middle of what they rest on."""
     trends = []
     for curve in panel.curves:
@@ -152,7 +156,7 @@ def trends_of(panel: Panel, rates: Sequence[Rate], window: Window) -> tuple[Tren
                 continue
             half = rate.per_hour * curve.scale.factor * (end_ms - begin_ms) / 3.6e6 / 2
             middle = float(np.median(since))
-            trends.append(Trend(begin_ms, end_ms, middle - half, middle + half, rate.short_words))
+            trends.append(TrendLine(begin_ms, end_ms, middle - half, middle + half, rate.short_words))
     return tuple(trends)
 
 

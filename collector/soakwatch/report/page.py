@@ -14,7 +14,7 @@ from soakwatch.record.source import ReportSource, SeriesKey, StoredEvent
 from soakwatch.report.acknowledged import Acknowledgement, Subject, acknowledgements, subject_of
 from soakwatch.report.captures import Capture, captures_of
 from soakwatch.report.curves import Curve, curve_of
-from soakwatch.report.load import Generator, LoadLine, generators, load_lines
+from soakwatch.report.load import LoadLine, TrafficGenerator, generators, load_lines
 from soakwatch.report.plots import Drawing
 from soakwatch.runs.previous import PreviousRun, previous_run, written_run
 from soakwatch_model.event import Event
@@ -34,7 +34,7 @@ class Page:
 
     source: ReportSource
     verdict: Verdict
-    load: tuple[Generator, ...]
+    load: tuple[TrafficGenerator, ...]
     events: tuple[Event, ...]
     keys: frozenset[SeriesKey]
     captures: tuple[Capture, ...] = ()

@@ -15,7 +15,7 @@ from soakwatch.judge.rates import Rate
 from soakwatch.record.source import ReportSource, SeriesKey
 from soakwatch.report.candidates import MAX_SERIES_READ, SeriesSummary, candidates, order_of, summaries_of
 from soakwatch.report.curves import Curve, curve_of
-from soakwatch.report.heat_cells import MAX_ROWS, Heat
+from soakwatch.report.heat_cells import MAX_ROWS, HeatMap
 from soakwatch.report.topics import TOPICS, Topic, further
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.metric_queries import drop_counters, usual_in
@@ -43,7 +43,7 @@ _USUAL = tuple(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Panel:
+class OverviewPanel:
     """One topic of one target. ``curves`` are its lines, or, below a ``heat`` map, the series that move most.
 
     ``names`` belong to the curves; ``limit`` is in their unit; ``note`` says what is shown and what was left out. A
@@ -55,7 +55,7 @@ class Panel:
     metrics: frozenset[str]
     curves: tuple[Curve, ...]
     names: tuple[str, ...]
-    heat: Heat | None = None
+    heat: HeatMap | None = None
     limit: float | None = None
     note: str = ""
 
@@ -68,7 +68,7 @@ class Panel:
 
 def panels_of(
     source: ReportSource, window: Window | None = None, findings: Sequence[Finding] = (), points: int = POINTS
-) -> tuple[Panel, ...]:
+) -> tuple[OverviewPanel, ...]:
     """The panels of every target: devices first, those with failures before others; the monitor's own last.
 
     Series with ``findings`` that object are kept where not all can be shown. At most 60 panels.
@@ -83,7 +83,7 @@ def panels_of(
         role = roles.get(target, "")
         return (_ROLES.index(role) if role in _ROLES else 1, target not in failing, natural(target))
 
-    panels: list[Panel] = []
+    panels: list[OverviewPanel] = []
     for target in sorted(keys, key=rank):
         if len(panels) < _MAX_PANELS:
             panels += _of_target(source, target, keys[target], shown, objected, points)
@@ -98,7 +98,9 @@ def _keys_of(source: ReportSource) -> dict[str, dict[str, list[SeriesKey]]]:
     return keys
 
 
-def key_panels(panels: Sequence[Panel], findings: Sequence[Finding], rates: Sequence[Rate]) -> Mapping[int, int]:
+def key_panels(
+    panels: Sequence[OverviewPanel], findings: Sequence[Finding], rates: Sequence[Rate]
+) -> Mapping[int, int]:
     """The places of the panels that matter most now, each with its rank from 1 on: those with a failure, those with a
     warning, those that grow, then one of each usual kind, of several devices the one that has the highest readings. A
     heat map is chosen only for a finding, a flat one never."""
@@ -125,7 +127,7 @@ def key_panels(panels: Sequence[Panel], findings: Sequence[Finding], rates: Sequ
 
 def first_panels(
     source: ReportSource, window: Window, findings: Sequence[Finding] = (), rates: Sequence[Rate] = ()
-) -> tuple[Panel, ...]:
+) -> tuple[OverviewPanel, ...]:
     """About the panels that ``key_panels`` would choose, of a few series each and with few points: at most
     ``KEY_PLOTS``, so that something is seen while all series of a long run are read.
 
@@ -142,7 +144,7 @@ def first_panels(
     for usual in _USUAL:
         alike = ((name, topic) for name in targets for topic in TOPICS if usual & topic.metrics & keys[name].keys())
         places += [place for place in (next(alike, None),) if place is not None]
-    objected, panels = frozenset(wanted), list[Panel]()
+    objected, panels = frozenset(wanted), list[OverviewPanel]()
     for target, topic in list(dict.fromkeys(places))[:_MAX_TRIED]:
         there = [key for metric, found in keys.get(target, {}).items() if metric in topic.metrics for key in found]
         few: dict[str, list[SeriesKey]] = {}
@@ -163,7 +165,7 @@ def _of_target(
     window: Window,
     objected: Collection[SeriesKey],
     points: int,
-) -> list[Panel]:
+) -> list[OverviewPanel]:
     panels = [_panel(source, target, topic, keys, window, objected, points) for topic in TOPICS]
     if not any(panel is not None for panel in panels):
         panels = [_panel(source, target, topic, keys, window, objected, points) for topic in further(keys, _FURTHER)]
@@ -178,7 +180,7 @@ def _panel(
     window: Window,
     objected: Collection[SeriesKey],
     points: int,
-) -> Panel | None:
+) -> OverviewPanel | None:
     for choice in topic.choices:
         keys_found = [key for metric in choice for key in keys.get(metric, ())]
         chosen = candidates(source, keys_found, window, objected)
@@ -193,7 +195,7 @@ def _panel(
             metrics = frozenset(choice)
             shown = [summary for summary in seen if summary.high > 0] if topic.calm else seen
             if not shown:
-                return Panel(target, topic.title, metrics, (), (), note=_calm(len(keys_found)))
+                return OverviewPanel(target, topic.title, metrics, (), (), note=_calm(len(keys_found)))
             return _drawn(source, target, topic, shown, len(keys_found), window, objected, points, metrics)
     return None
 
@@ -208,7 +210,7 @@ def _drawn(
     objected: Collection[SeriesKey],
     points: int,
     metrics: frozenset[str],
-) -> Panel:
+) -> OverviewPanel:
     scale = _scale(seen)
     several = len({summary.key.metric for summary in seen}) > 1
     read = min(total, MAX_SERIES_READ)
@@ -220,7 +222,7 @@ def _drawn(
     if len(seen) > LINES:
         worst = sorted(seen, key=lambda summary: (summary.key not in objected, -summary.high))[:MAX_ROWS]
         rows = sorted(worst, key=lambda summary: order_of(summary.key))
-        heat = Heat(
+        heat = HeatMap(
             target,
             json.dumps([target, topic.title], ensure_ascii=False, separators=(",", ":")),
             labels_of([summary.key for summary in rows], several=several),
@@ -242,7 +244,7 @@ def _drawn(
     curves = [curve_of(source.series(summary.key, window.begin_ns, window.end_ns), finest, scale) for summary in shown]
     if any(curve.rate for curve in curves):
         notes.append("counters as rates")
-    return Panel(
+    return OverviewPanel(
         target,
         topic.title,
         metrics,

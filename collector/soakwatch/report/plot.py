@@ -23,7 +23,7 @@ _LONGEST_MS = 2**32 - 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Points:
+class LinePoints:
     """What a line goes through: NaN where it breaks. ``name`` is ``series:`` and the JSON of target, metric and object,
     so that a page can fetch more of it; its values are ``factor`` times those of the record, increments per second of a
     counter where ``rate``."""
@@ -37,13 +37,13 @@ class Points:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Line:
+class PlotLine:
     """A line and its words in the legend. A line of few ``dots`` shows each; ``mark`` is where its number stands.
 
     ``area`` fills below it; ``halo`` is its edge over colours.
     """
 
-    points: Points
+    points: LinePoints
     words: str
     colour: str
     dash: int = 0
@@ -69,7 +69,7 @@ class TimeAxis:
 
 
 @dataclass(frozen=True, slots=True)
-class Band:
+class PhaseBand:
     """A stretch of time with its name: a phase in its colour."""
 
     begin: float
@@ -80,7 +80,7 @@ class Band:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class PlotMoment:
     """Something that happened, and until when if it lasted; ``name`` is written along it, ``text`` told by its tip."""
 
     begin: float
@@ -91,20 +91,20 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
-class Moments:
+class PlotMoments:
     """Moments of one kind: a vertical each, and a strip where they lasted. Those with a ``number`` carry it; without
     ``words`` the legend does not name them."""
 
     words: str
     tip: str
     colour: str
-    moments: tuple[Moment, ...]
+    moments: tuple[PlotMoment, ...]
     dashed: bool = False
     numbered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Spots:
+class FindingSpots:
     """Findings of one outcome at a height (0 to 1) of the plot: a sign at each begin with its numbers and what its tip
     says, and a bar along each window that was judged as a whole."""
 
@@ -117,7 +117,7 @@ class Spots:
 
 
 @dataclass(frozen=True, slots=True)
-class Trend:
+class TrendLine:
     """A straight line between two points (ms, and the unit of the curves), and its words in the legend."""
 
     begin_ms: float
@@ -128,7 +128,7 @@ class Trend:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Cells:
+class HeatCells:
     """A heat map: a row of colours for each name, from ``begin`` to ``end``; NaN is a hatched gap, never zero.
 
     ``low`` and ``high`` are the ends of the scale of colours; ``how`` says what a cell is of its readings.
@@ -160,25 +160,25 @@ class Plot:
     time: TimeAxis
     unit: str
     reach: tuple[float, float]
-    lines: tuple[Line, ...] = ()
+    lines: tuple[PlotLine, ...] = ()
     ticks: tuple[float, ...] = ()
-    load: tuple[Line, ...] = ()
+    load: tuple[PlotLine, ...] = ()
     load_high: float = 1.0
     load_words: str = ""
     limit: float | None = None
-    trends: tuple[Trend, ...] = ()
-    phases: tuple[Band, ...] = ()
-    moments: tuple[Moments, ...] = ()
-    spots: tuple[Spots, ...] = ()
+    trends: tuple[TrendLine, ...] = ()
+    phases: tuple[PhaseBand, ...] = ()
+    moments: tuple[PlotMoments, ...] = ()
+    spots: tuple[FindingSpots, ...] = ()
     judged: tuple[float, float] | None = None
-    cells: Cells | None = None
+    cells: HeatCells | None = None
     small: bool = False
     growing: bool = False
     bordered: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class PlotPiece:
     """One plot: the element that will hold it, and the plot as JSON that is safe inside a script element."""
 
     element: str
@@ -186,11 +186,11 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
+class PlotPieces:
     """The plots of a page in its order; ``shared`` is the JSON list of points that several of them hold."""
 
     shared: str
-    parts: tuple[Piece, ...]
+    parts: tuple[PlotPiece, ...]
 
     @property
     def text(self) -> str:
@@ -199,7 +199,7 @@ class Pieces:
         return f'{{"shared":{self.shared},"plots":{{{plots}}}}}'
 
 
-def pieces_of(plots: Sequence[Plot]) -> Pieces:
+def pieces_of(plots: Sequence[Plot]) -> PlotPieces:
     """The plots as a browser takes them, each by itself: a page parses and paints what is looked at.
 
     Points that several plots hold (the load) stand once; a number stands for them in each plot.
@@ -209,7 +209,7 @@ def pieces_of(plots: Sequence[Plot]) -> Pieces:
     places: dict[int, int] = {}
 
     def tree(value: object) -> object:
-        if isinstance(value, Points) and times[id(value)] > 1:
+        if isinstance(value, LinePoints) and times[id(value)] > 1:
             if id(value) not in places:
                 places[id(value)] = len(held)
                 held.append(_fields(value, tree))
@@ -220,8 +220,8 @@ def pieces_of(plots: Sequence[Plot]) -> Pieces:
             return _times(value) if value.dtype == np.float64 else _packed(value, "<f4")
         return [tree(each) for each in value] if isinstance(value, tuple) else value
 
-    parts = tuple(Piece(plot.element, _text(tree(plot))) for plot in plots)
-    return Pieces(_text(held), parts)
+    parts = tuple(PlotPiece(plot.element, _text(tree(plot))) for plot in plots)
+    return PlotPieces(_text(held), parts)
 
 
 def _fields(value: DataclassInstance, tree: Callable[[object], object]) -> dict[str, object]:

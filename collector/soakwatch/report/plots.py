@@ -9,10 +9,21 @@ import numpy as np
 
 from soakwatch.core.formatting import printable
 from soakwatch.report.curves import Curve
-from soakwatch.report.flags import Flag, flagged, moment
-from soakwatch.report.heat_cells import MAX_ROWS, Heat
+from soakwatch.report.flags import FindingFlag, flagged, moment
+from soakwatch.report.heat_cells import MAX_ROWS, HeatMap
 from soakwatch.report.palette import BLACK, DASHES, GREY, HALO, LINES, PHASES, PURPLE, VERMILION
-from soakwatch.report.plot import Band, Cells, Line, Moments, Pieces, Plot, Points, TimeAxis, Trend, pieces_of
+from soakwatch.report.plot import (
+    HeatCells,
+    LinePoints,
+    PhaseBand,
+    Plot,
+    PlotLine,
+    PlotMoments,
+    PlotPieces,
+    TimeAxis,
+    TrendLine,
+    pieces_of,
+)
 from soakwatch.report.plot_axes import (
     covers,
     decade_ticks,
@@ -61,7 +72,7 @@ class Drawing:
         self._load = tuple(load)
         self._prefix = prefix
         self._growing = growing
-        self._points: dict[object, Points] = {}
+        self._points: dict[object, LinePoints] = {}
         self._plots: list[Plot] = []
 
     def draw(
@@ -69,7 +80,7 @@ class Drawing:
         curves: Sequence[Curve],
         *,
         marks: Sequence[Mark] = (),
-        flags: Sequence[Flag] = (),
+        flags: Sequence[FindingFlag] = (),
         judged: Window | None = None,
         limit: float | None = None,
         height: int = 260,
@@ -80,7 +91,7 @@ class Drawing:
         marked: str = "finding",
         small: bool = False,
         scale_with: Sequence[Curve] = (),
-        trends: Sequence[Trend] = (),
+        trends: Sequence[TrendLine] = (),
     ) -> str:
         """Draw curves of one unit over the load; the id of the element that will hold the plot.
 
@@ -121,7 +132,7 @@ class Drawing:
             )
         )
 
-    def draw_heat(self, heat: Heat, *, flags: Sequence[Flag] = (), load: bool = True) -> str:
+    def draw_heat(self, heat: HeatMap, *, flags: Sequence[FindingFlag] = (), load: bool = True) -> str:
         """Draw many series as rows of colours over the same time axis; the id of the element that will hold it."""
         happened, spots = flagged(flags, self._window)
         events = self._happened({heat.target})
@@ -156,7 +167,7 @@ class Drawing:
         """How high the plot in each element is, in pixels."""
         return {plot.element: plot.height for plot in self._plots}
 
-    def pieces(self) -> Pieces:
+    def pieces(self) -> PlotPieces:
         """The plots as a page takes them: it draws what is looked at."""
         return pieces_of(self._plots)
 
@@ -175,11 +186,11 @@ class Drawing:
             return TimeAxis(f"time:{begin}-{end + 1}", begin, end + 1, days)
         return TimeAxis("time", begin, max(end, begin + 1), days)
 
-    def _bands(self, window: Window, *, named: bool = True) -> tuple[Band, ...]:
+    def _bands(self, window: Window, *, named: bool = True) -> tuple[PhaseBand, ...]:
         """The phases that lie in a window, at least in part."""
         touching = [p for p in self._phases if p.window.begin_ns < window.end_ns and window.begin_ns < p.window.end_ns]
         return tuple(
-            Band(
+            PhaseBand(
                 *_ms(phase.window),
                 printable(phase.name) if named else "",
                 PHASES.get(phase.name, GREY),
@@ -201,10 +212,10 @@ class Drawing:
     def _load_words(self) -> str:
         return f"load, {printable(self._load[0].unit)}" if self._load else ""
 
-    def _loaded(self, *, over: bool = False) -> tuple[Line, ...]:
+    def _loaded(self, *, over: bool = False) -> tuple[PlotLine, ...]:
         """The generators' load in grey; ``over`` a heat map it has a halo and no area."""
         return tuple(
-            Line(
+            PlotLine(
                 self._points_of(curve),
                 f"load: {name_of(curve)}" if len(self._load) > 1 else "load (right axis)",
                 BLACK if over else GREY,
@@ -217,7 +228,7 @@ class Drawing:
             for index, curve in enumerate(self._load)
         )
 
-    def _happened(self, targets: set[str], *, everywhere: bool = False, window: Window | None = None) -> Moments:
+    def _happened(self, targets: set[str], *, everywhere: bool = False, window: Window | None = None) -> PlotMoments:
         """A dashed vertical for each event, a strip where it lasted; the first two hundred. The kind stands along its
         line; of those too near to one another the first is named."""
         events = [e for e in self._events if everywhere or e.target in {"", *targets}]
@@ -231,14 +242,14 @@ class Drawing:
             name = printable(shortened(event.kind, _LONGEST_NAME)) if named else ""
             text = f"{event.kind} {event.object}".strip()
             made.append(moment(event.begin_ns, event.end_ns, text, 0.22, self._window, name))
-        return Moments("event", "event", PURPLE, tuple(made), dashed=True)
+        return PlotMoments("event", "event", PURPLE, tuple(made), dashed=True)
 
-    def _marked(self, marks: Sequence[Mark], word: str, window: Window | None) -> Moments:
+    def _marked(self, marks: Sequence[Mark], word: str, window: Window | None) -> PlotMoments:
         """A solid vertical for each moment of a finding, with its number on an axis of its own."""
         made = tuple(moment(mark.begin_ns, mark.end_ns, mark.text, 0.3, self._window) for mark in marks[:_MAX_EVENTS])
-        return Moments(word, word, VERMILION if window is None else BLACK, made, numbered=window is not None)
+        return PlotMoments(word, word, VERMILION if window is None else BLACK, made, numbered=window is not None)
 
-    def _lines(self, curves: Sequence[Curve], names: Sequence[str]) -> tuple[Line, ...]:
+    def _lines(self, curves: Sequence[Curve], names: Sequence[str]) -> tuple[PlotLine, ...]:
         """The lines, each of several with its number on it, further right for the next line: they are told apart
         without their colours. A line that another covers is a wide one, seen on both sides of it."""
         lines = []
@@ -246,7 +257,7 @@ class Drawing:
             wide = any(covers(later, curve) for later in curves[index + 1 :])
             width = _WIDE if wide else 1.6 if curve.steps else 1.4
             lines.append(
-                Line(
+                PlotLine(
                     self._points_of(curve),
                     name,
                     LINES[index % len(LINES)],
@@ -260,12 +271,12 @@ class Drawing:
             )
         return tuple(lines)
 
-    def _points_of(self, curve: Curve) -> Points:
+    def _points_of(self, curve: Curve) -> LinePoints:
         first = float(curve.time_ms[0]) if curve.time_ms.size else 0.0
         key = (curve.key, curve.value.size, curve.scale, curve.rate, first)
         if key not in self._points:
             name = source_name(curve.key)
-            self._points[key] = Points(name, curve.time_ms, curve.value, curve.unit, curve.scale.factor, curve.rate)
+            self._points[key] = LinePoints(name, curve.time_ms, curve.value, curve.unit, curve.scale.factor, curve.rate)
         return self._points[key]
 
 
@@ -278,7 +289,7 @@ def _number(curve: Curve, index: int, of: int) -> tuple[float, float, str] | Non
     return float(curve.time_ms[place]), float(curve.value[place]), str(index + 1)
 
 
-def _cells(heat: Heat) -> Cells:
+def _cells(heat: HeatMap) -> HeatCells:
     finite = heat.cells[np.isfinite(heat.cells)]
     high = float(finite.max()) if finite.size else 1.0
     low = min(float(finite.min()), 0.0) if finite.size else 0.0
@@ -289,7 +300,7 @@ def _cells(heat: Heat) -> Cells:
         high = low * math.e if log else low + 1.0
     names = tuple(printable(name) for name in heat.names)
     begin, end = heat.window.begin_ns / 1e6, heat.window.end_ns / 1e6
-    return Cells(f"heat:{heat.key}", names, heat.cells, begin, end, printable(heat.unit), heat.how, low, high, log)
+    return HeatCells(f"heat:{heat.key}", names, heat.cells, begin, end, printable(heat.unit), heat.how, low, high, log)
 
 
 def _ms(window: Window) -> tuple[int, int]:

@@ -12,15 +12,15 @@ from soakwatch.core.formatting import Scale, quantity, scale_of, source_name, ut
 from soakwatch.record.source import SeriesKey
 from soakwatch.report.curves import Curve
 from soakwatch.report.page import Page
-from soakwatch.report.proof_subject import Line, subject_of
+from soakwatch.report.proof_subject import NamedLine, subject_of
 from soakwatch.report.svg import (
     LETTER,
     ROW,
-    Box,
-    Canvas,
-    Drawn,
-    Label,
-    Stroke,
+    SvgBox,
+    SvgCanvas,
+    SvgDrawing,
+    SvgLabel,
+    SvgStroke,
     path_of,
     tick_texts,
     ticks_between,
@@ -40,7 +40,7 @@ _STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800
 
 def proof_plot(
     page: Page, finding: Finding | None, width: int, height: int, failed_ns: int | None = None
-) -> Drawn | None:
+) -> SvgDrawing | None:
     """The plot of the finding that decides; of a run without one, of what came nearest to its limit.
 
     ``failed_ns`` is the moment of its cause. None where the record holds neither what failed nor a load.
@@ -62,11 +62,11 @@ def proof_plot(
     left, right = (10.0 + _room_for(each) for each in (ticks, load_ticks))
     window = subject.window
     ends = window.begin_ns, window.end_ns, low, high
-    canvas = Canvas(width, height, *ends, left, width - right, 2.0 * ROW + 8, height - 22.0)
+    canvas = SvgCanvas(width, height, *ends, left, width - right, 2.0 * ROW + 8, height - 22.0)
     canvas.strokes += [
         stroke for load in loads for stroke in _load_strokes(canvas, load, _top_of(load_top, load_scale))
     ]
-    paths = [Stroke(path_of(canvas, curve), f"line{number}") for number, curve in enumerate(curves)]
+    paths = [SvgStroke(path_of(canvas, curve), f"line{number}") for number, curve in enumerate(curves)]
     _grid(canvas, ticks, days=days)
     if load_scale is not None:
         _load_axis(canvas, load_ticks, load_top, load_scale.label, loads)
@@ -126,11 +126,11 @@ def _reach(curves: Sequence[Curve], limit: float | None) -> tuple[float, float]:
     return low - pad, high + pad
 
 
-def _grid(canvas: Canvas, ticks: Sequence[float], *, days: bool) -> None:
+def _grid(canvas: SvgCanvas, ticks: Sequence[float], *, days: bool) -> None:
     for tick, text in zip(ticks, tick_texts(ticks), strict=True):
         y = canvas.y(tick)
-        canvas.strokes.append(Stroke(f"M{canvas.left} {y}H{canvas.right}", "grid"))
-        canvas.put(Label(canvas.left - 6, y + 4, text, "tick", "end"))
+        canvas.strokes.append(SvgStroke(f"M{canvas.left} {y}H{canvas.right}", "grid"))
+        canvas.put(SvgLabel(canvas.left - 6, y + 4, text, "tick", "end"))
     begin_ns, end_ns = int(canvas.begin), int(canvas.end)
     room = (canvas.right - canvas.left) / ((12 if days else 8) * LETTER + 14)
     raw = (end_ns - begin_ns) * 1e-9 / max(room, 1)
@@ -138,13 +138,13 @@ def _grid(canvas: Canvas, ticks: Sequence[float], *, days: bool) -> None:
     form = "%d %b %H:%M" if days else "%H:%M:%S" if step < 60 * 10**9 else "%H:%M"
     for time_ns in range(-(-begin_ns // step) * step, end_ns + 1, step):
         x = canvas.x(time_ns)
-        canvas.strokes.append(Stroke(f"M{x} {canvas.bottom}v4", "axis"))
+        canvas.strokes.append(SvgStroke(f"M{x} {canvas.bottom}v4", "axis"))
         text = datetime.fromtimestamp(time_ns // 10**9, UTC).strftime(form)
-        canvas.put(Label(x, canvas.height - 5, text, "tick", "middle", time_ns // 10**6))
-    canvas.strokes.append(Stroke(f"M{canvas.left} {canvas.bottom}H{canvas.right}", "axis"))
+        canvas.put(SvgLabel(x, canvas.height - 5, text, "tick", "middle", time_ns // 10**6))
+    canvas.strokes.append(SvgStroke(f"M{canvas.left} {canvas.bottom}H{canvas.right}", "axis"))
 
 
-def _phases(canvas: Canvas, page: Page) -> None:
+def _phases(canvas: SvgCanvas, page: Page) -> None:
     """Shaded in turn; a name that would cover another moves to the second row, or is left to the shade's title."""
     phases = page.verdict.phases or page.source.phases()
     for number, phase in enumerate(phases):
@@ -152,10 +152,10 @@ def _phases(canvas: Canvas, page: Page) -> None:
             continue
         x0, x1 = canvas.x(phase.window.begin_ns), canvas.x(phase.window.end_ns)
         canvas.boxes.append(
-            Box(x0, canvas.top, round(x1 - x0, 1), canvas.bottom - canvas.top, f"phase{number % 2}", phase.name)
+            SvgBox(x0, canvas.top, round(x1 - x0, 1), canvas.bottom - canvas.top, f"phase{number % 2}", phase.name)
         )
         places = ((x0 + 2, 11, "start"), (x0 + 2, 11 + ROW, "start"), (x1 - 1, 11 + ROW, "end"))
-        canvas.put(*(Label(x, y, phase.name, "phase", side) for x, y, side in places))
+        canvas.put(*(SvgLabel(x, y, phase.name, "phase", side) for x, y, side in places))
 
 
 def _loads(page: Page, window: Window, drawn_keys: set[SeriesKey]) -> list[Series]:
@@ -177,7 +177,7 @@ def _top_of(shown: float, scale: Scale | None) -> float:
     return shown / scale.factor if scale else 1.0
 
 
-def _load_strokes(canvas: Canvas, load: Series, top: float) -> list[Stroke]:
+def _load_strokes(canvas: SvgCanvas, load: Series, top: float) -> list[SvgStroke]:
     """A load as a grey line over a light area, from zero to ``top`` at the height of the plot."""
     step = max(len(load) // _POINTS, 1)
     high = canvas.bottom - canvas.top
@@ -187,17 +187,17 @@ def _load_strokes(canvas: Canvas, load: Series, top: float) -> list[Stroke]:
     ]
     first, last = canvas.x(int(load.time_ns[0])), canvas.x(int(load.time_ns[-1]))
     area = f"M{first} {canvas.bottom}L{'L'.join(points)}L{last} {canvas.bottom}Z"
-    return [Stroke(area, "load-area"), Stroke(f"M{'L'.join(points)}", "load", f"load of {load.target}")]
+    return [SvgStroke(area, "load-area"), SvgStroke(f"M{'L'.join(points)}", "load", f"load of {load.target}")]
 
 
-def _load_axis(canvas: Canvas, ticks: Sequence[float], top: float, unit: str, loads: Sequence[Series]) -> None:
+def _load_axis(canvas: SvgCanvas, ticks: Sequence[float], top: float, unit: str, loads: Sequence[Series]) -> None:
     """The axis of the load on the right, with its unit; its name in the legend."""
     high = canvas.bottom - canvas.top
-    canvas.put(Label(canvas.width - 4, canvas.top - 6, f"load, {unit}", "load", "end"))
+    canvas.put(SvgLabel(canvas.width - 4, canvas.top - 6, f"load, {unit}", "load", "end"))
     for tick, text in zip(ticks, tick_texts(ticks), strict=True):
         y = round(canvas.bottom - high * tick / top, 1)
-        canvas.strokes.append(Stroke(f"M{canvas.right} {y}h4", "axis"))
-        canvas.put(Label(canvas.right + 6, y + 4, text, "load"))
+        canvas.strokes.append(SvgStroke(f"M{canvas.right} {y}h4", "axis"))
+        canvas.put(SvgLabel(canvas.right + 6, y + 4, text, "load"))
     names = ", ".join(dict.fromkeys(load.target for load in loads))
     canvas.legend["load"] = f"load of {names}, {unit} (right axis)"
 
@@ -213,15 +213,15 @@ def _silent(page: Page, finding: Finding | None, window: Window) -> Iterator[tup
                 yield silence.window, source_name(ledger)
 
 
-def _silences(canvas: Canvas, page: Page, finding: Finding | None, shown: Window) -> None:
+def _silences(canvas: SvgCanvas, page: Page, finding: Finding | None, shown: Window) -> None:
     for window, name in _silent(page, finding, shown):
         x0, x1 = canvas.x(window.begin_ns), canvas.x(window.end_ns)
         height, title = canvas.bottom - canvas.top, f"{name} did not answer"
-        canvas.boxes.append(Box(x0, canvas.top, max(round(x1 - x0, 1), 1.5), height, "silence", title))
+        canvas.boxes.append(SvgBox(x0, canvas.top, max(round(x1 - x0, 1), 1.5), height, "silence", title))
         canvas.legend["silence"] = "no answer"
 
 
-def _moments(canvas: Canvas, page: Page, finding: Finding | None, failed_ns: int | None, *, days: bool) -> None:
+def _moments(canvas: SvgCanvas, page: Page, finding: Finding | None, failed_ns: int | None, *, days: bool) -> None:
     """Where the finding points, and what else happened to the target; only ``failed_ns`` has its time written."""
     if finding is None:
         return
@@ -231,23 +231,23 @@ def _moments(canvas: Canvas, page: Page, finding: Finding | None, failed_ns: int
     for event in page.events_in(finding.target, Window(int(canvas.begin), int(canvas.end)))[:_MAX_EVENTS]:
         x = canvas.x(event.begin_ns)
         title = f"{event.kind} {event.object} {utc(event.begin_ns)}"
-        canvas.strokes.append(Stroke(f"M{x} {canvas.top}V{canvas.bottom}", "event", title))
+        canvas.strokes.append(SvgStroke(f"M{x} {canvas.top}V{canvas.bottom}", "event", title))
         canvas.legend["event"] = "event"
-        name = Label(x + 3, canvas.top + 12, event.kind, "event")
-        canvas.put(name, Label(x - 3, canvas.top + 12, event.kind, "event", "end"))
+        name = SvgLabel(x + 3, canvas.top + 12, event.kind, "event")
+        canvas.put(name, SvgLabel(x - 3, canvas.top + 12, event.kind, "event", "end"))
     moments = {mark.begin_ns: mark.text for mark in pointed[:_MAX_MOMENTS]}
     if first_ns is not None:
         moments.setdefault(first_ns, "")
     for begin_ns, text in sorted(moments.items()):
         x = canvas.x(begin_ns)
-        canvas.strokes.append(Stroke(f"M{x} {canvas.top}V{canvas.bottom}", "moment", text))
+        canvas.strokes.append(SvgStroke(f"M{x} {canvas.top}V{canvas.bottom}", "moment", text))
         canvas.legend["moment"] = _moment_words(finding)
         if begin_ns == first_ns:
             form, y = "%d %b %H:%M:%S" if days else "%H:%M:%S", canvas.bottom - 6
             at = datetime.fromtimestamp(begin_ns // 10**9, UTC).strftime(form)
             rows = (y, canvas.top + 26, canvas.top + 40)
             sides = ((3, "start"), (-3, "end"))
-            canvas.put(*(Label(x + by, row, at, "moment", side) for row in rows for by, side in sides))
+            canvas.put(*(SvgLabel(x + by, row, at, "moment", side) for row in rows for by, side in sides))
 
 
 def _moment_words(finding: Finding) -> str:
@@ -257,7 +257,7 @@ def _moment_words(finding: Finding) -> str:
     return traits_of(finding.rule).words.plain or "what failed"
 
 
-def _thirds(canvas: Canvas, finding: Finding, curve: Curve) -> None:
+def _thirds(canvas: SvgCanvas, finding: Finding, curve: Curve) -> None:
     """The means of the first and the last third of the decisive lifetime with their spread."""
     numbers = finding.numbers
     if traits_of(finding.rule).growth is not GrowthMethod.STAGES or not {"mean_first", "mean_last"} <= numbers.keys():
@@ -272,8 +272,8 @@ def _thirds(canvas: Canvas, finding: Finding, curve: Curve) -> None:
         x0, x1, y = canvas.x(at), canvas.x(at + third), canvas.y(mean)
         top, bottom = canvas.y(mean + spread), canvas.y(mean - spread)
         title = f"mean and spread of the {word} third"
-        canvas.boxes.append(Box(x0, top, round(x1 - x0, 1), max(round(bottom - top, 1), 1.0), "third", title))
-        canvas.strokes.append(Stroke(f"M{x0} {y}H{x1}", "third"))
+        canvas.boxes.append(SvgBox(x0, top, round(x1 - x0, 1), max(round(bottom - top, 1), 1.0), "third", title))
+        canvas.strokes.append(SvgStroke(f"M{x0} {y}H{x1}", "third"))
         text = f"{word} third {three_digits(mean)} {curve.unit}"
         x, anchor = (x0 + 4, "start") if word == "first" else (x1 - 4, "end")
         heights = [height for at_x, height in canvas.taken if x0 <= at_x <= x1]
@@ -282,14 +282,14 @@ def _thirds(canvas: Canvas, finding: Finding, curve: Curve) -> None:
         rows = [(top - 5, sides[0]), (bottom + 13, sides[0]), (y + 4, sides[1]), (above, sides[0]), (below, sides[0])]
         canvas.put(
             *(
-                Label(at_x, row, text, "third", side)
+                SvgLabel(at_x, row, text, "third", side)
                 for row, (at_x, side) in rows
                 if canvas.top + 10 < row < canvas.bottom - 2
             )
         )
 
 
-def _slope(canvas: Canvas, finding: Finding, curve: Curve) -> None:
+def _slope(canvas: SvgCanvas, finding: Finding, curve: Curve) -> None:
     """The slope at the end of the run as a straight line through its last readings."""
     if traits_of(finding.rule).growth is not GrowthMethod.SHAPE or finding.measured is None or not curve.value.size:
         return
@@ -305,25 +305,25 @@ def _slope(canvas: Canvas, finding: Finding, curve: Curve) -> None:
     )
     ends = [(t, level + rate * (t - at) / 3.6e12) for t in (begin, end)]
     (x0, y0), (x1, y1) = ((canvas.x(t), canvas.y(v)) for t, v in ends)
-    canvas.strokes.append(Stroke(f"M{x0} {y0}L{x1} {y1}", "third"))
+    canvas.strokes.append(SvgStroke(f"M{x0} {y0}L{x1} {y1}", "third"))
     canvas.legend["third"] = f"slope at the end, {quantity(finding.measured, finding.unit)}"
 
 
-def _limit_line(canvas: Canvas, limit: float, unit: str) -> None:
+def _limit_line(canvas: SvgCanvas, limit: float, unit: str) -> None:
     y = canvas.y(limit)
-    canvas.strokes.append(Stroke(f"M{canvas.left} {y}H{canvas.right}", "limit"))
+    canvas.strokes.append(SvgStroke(f"M{canvas.left} {y}H{canvas.right}", "limit"))
     text = f"limit {three_digits(limit)} {unit}".rstrip()
     rows = (y - 4, y + 13)
-    choices = [Label(canvas.right - 2, row, text, "limit", "end") for row in rows]
+    choices = [SvgLabel(canvas.right - 2, row, text, "limit", "end") for row in rows]
     middle = (canvas.left + canvas.right) / 2
-    choices += [Label(middle, row, text, "limit", "middle") for row in rows]
-    choices += [Label(canvas.left + 4, row, text, "limit") for row in rows]
+    choices += [SvgLabel(middle, row, text, "limit", "middle") for row in rows]
+    choices += [SvgLabel(canvas.left + 4, row, text, "limit") for row in rows]
     canvas.put(*choices)
     steps = int((canvas.right - canvas.left) // 6)
     canvas.taken += [(canvas.left + 6 * step, y) for step in range(steps)]
 
 
-def _words(title: str, lines: Sequence[Line], canvas: Canvas) -> str:
+def _words(title: str, lines: Sequence[NamedLine], canvas: SvgCanvas) -> str:
     """What the plot shows, for who cannot see it."""
     texts = [
         f"{line.name} from {three_digits(line.curve.low or 0.0)} to {three_digits(line.curve.high or 0.0)} "

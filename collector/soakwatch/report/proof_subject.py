@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from soakwatch.core.plain_names import plain_name
 from soakwatch.record.source import SeriesKey
 from soakwatch.report.curves import Curve, curve_of
-from soakwatch.report.load import Generator, Trace
+from soakwatch.report.load import LoadTrace, TrafficGenerator
 from soakwatch.report.page import IDENTITIES, POINTS, Page
 from soakwatch.report.timeline import clipped
 from soakwatch_model.finding import Finding
@@ -38,7 +38,7 @@ _FLOWS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class NamedLine:
     """A line with its name in words."""
 
     curve: Curve
@@ -46,15 +46,15 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ProofSubject:
     """What is drawn: lines of one unit in a stretch of the run, ``title`` for all of them."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[NamedLine, ...]
     window: Window
     title: str
 
 
-def subject_of(page: Page, finding: Finding | None, failed_ns: int | None) -> Subject:
+def subject_of(page: Page, finding: Finding | None, failed_ns: int | None) -> ProofSubject:
     """The lines of what a finding judged and the time around ``failed_ns``, the moment of its cause.
 
     A process that died is shown by its memory, an event and what was lost by the traffic offered and answered, what was
@@ -62,14 +62,14 @@ def subject_of(page: Page, finding: Finding | None, failed_ns: int | None) -> Su
     """
     whole = page.verdict.window
     if finding is None:
-        return Subject((), whole, "")
+        return ProofSubject((), whole, "")
     if traffic := _traffic(page, finding):
         window = _around(page, finding, failed_ns, traffic[0].series.cadence_s)
         cut = [
             (trace.series.between(window.begin_ns, window.end_ns), name) for trace, name in _named(traffic, page.load)
         ]
-        found = [Line(curve_of(series, POINTS), name) for series, name in cut]
-        return Subject(*_alike(found, window))
+        found = [NamedLine(curve_of(series, POINTS), name) for series, name in cut]
+        return ProofSubject(*_alike(found, window))
     keys = series_of(page, finding)
     cadence_s = page.source.series(keys[0]).cadence_s if keys else None
     window = _around(page, finding, failed_ns, cadence_s)
@@ -77,12 +77,12 @@ def subject_of(page: Page, finding: Finding | None, failed_ns: int | None) -> Su
         curves = [page.curve(key) for key in keys]
     else:
         curves = [curve_of(page.source.series(key, window.begin_ns, window.end_ns), POINTS) for key in keys]
-    found = [Line(curve, _name(curve.key)) for curve in curves]
+    found = [NamedLine(curve, _name(curve.key)) for curve in curves]
     found.sort(key=lambda line: -(line.curve.high or 0.0))
-    return Subject(*_alike(found, window))
+    return ProofSubject(*_alike(found, window))
 
 
-def _alike(found: Sequence[Line], window: Window) -> tuple[tuple[Line, ...], Window, str]:
+def _alike(found: Sequence[NamedLine], window: Window) -> tuple[tuple[NamedLine, ...], Window, str]:
     """Those with readings, in the unit of the first, with the words for all."""
     drawn = [line for line in found if line.curve.low is not None]
     lines = tuple(line for line in drawn if line.curve.unit == drawn[0].curve.unit)[:MAX_LINES]
@@ -115,7 +115,7 @@ def _memory_of(page: Page, finding: Finding, process: str | None) -> tuple[Serie
     return ()
 
 
-def _traffic(page: Page, finding: Finding) -> tuple[Trace, ...]:
+def _traffic(page: Page, finding: Finding) -> tuple[LoadTrace, ...]:
     """What was offered and what came back, where a finding is of an event or of lost traffic and of no series."""
     of_event = "=" in finding.object and "event" in object_labels(finding.object)
     of_loss = finding.metric in _FLOWS or (
@@ -126,7 +126,7 @@ def _traffic(page: Page, finding: Finding) -> tuple[Trace, ...]:
     return tuple(trace for generator in page.load for trace in _both(generator))[: 2 * MAX_LINES]
 
 
-def _both(generator: Generator) -> Iterator[Trace]:
+def _both(generator: TrafficGenerator) -> Iterator[LoadTrace]:
     """Offered (or sent) and answered (or received) of a generator, in one unit."""
     for pair in ((generator.offered, generator.answered), generator.packets, generator.bits):
         there = [trace for trace in pair if trace is not None]
@@ -135,7 +135,7 @@ def _both(generator: Generator) -> Iterator[Trace]:
             return
 
 
-def _named(traces: Sequence[Trace], load: Sequence[Generator]) -> Iterator[tuple[Trace, str]]:
+def _named(traces: Sequence[LoadTrace], load: Sequence[TrafficGenerator]) -> Iterator[tuple[LoadTrace, str]]:
     several = len({generator.target for generator in load}) > 1
     for trace in traces:
         words = f"requests {trace.word}" if trace.word in {"offered", "answered"} else trace.word

@@ -29,7 +29,7 @@ _FAULTS = (ArithmeticError, AttributeError, LookupError, OSError, RuntimeError, 
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
+class ReportSection:
     """One section as its module declares it."""
 
     name: str
@@ -53,7 +53,7 @@ class Section:
             return (_failed(self.name, error),)
 
 
-def all_sections(folder: PluginFolder = SECTIONS) -> tuple[Section, ...]:
+def all_sections(folder: PluginFolder = SECTIONS) -> tuple[ReportSection, ...]:
     """The sections in the order of the report, those of plug-ins among them.
 
     Raises PlanError for a module of the folder that is no section; a plug-in's becomes a section that says so.
@@ -62,17 +62,17 @@ def all_sections(folder: PluginFolder = SECTIONS) -> tuple[Section, ...]:
     return tuple(sorted(sections, key=lambda section: (section.order, section.name)))
 
 
-def _section(name: str, folder: PluginFolder) -> Section:
+def _section(name: str, folder: PluginFolder) -> ReportSection:
     try:
         return _declared(name, folder.module(name))
     except PlanError as error:
         if name in PluginFolder(folder.package, folder.word).names():
             raise
         failure = _failed(name, error)
-        return Section(name, 99, name, lambda _: (failure,), foreign=True)
+        return ReportSection(name, 99, name, lambda _: (failure,), foreign=True)
 
 
-def _declared(name: str, module: ModuleType) -> Section:
+def _declared(name: str, module: ModuleType) -> ReportSection:
     order, title = getattr(module, "ORDER", None), getattr(module, "TITLE", None)
     blocks = getattr(module, "blocks", None)
     if not isinstance(order, int | float) or not isinstance(title, str) or not callable(blocks):
@@ -80,7 +80,7 @@ def _declared(name: str, module: ModuleType) -> Section:
             f"the section {name!r} ({module.__name__}) needs ORDER (a number), TITLE (text) and blocks(page): see "
             "soakwatch.report.section"
         )
-    return Section(
+    return ReportSection(
         name,
         int(order),
         title,

@@ -23,7 +23,7 @@ _KINDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Passed:
+class PassedChecks:
     """How many checks of a rule passed, and the smallest effects that it could have seen."""
 
     rule: str
@@ -37,13 +37,13 @@ class Passed:
         return f"{self.rule}: {counted(self.number, 'check')} passed{seen}"
 
 
-def passed(findings: Iterable[Finding]) -> tuple[Passed, ...]:
+def passed(findings: Iterable[Finding]) -> tuple[PassedChecks, ...]:
     """The passes by rule."""
     by_rule: dict[str, list[Finding]] = {}
     for finding in findings:
         if finding.outcome is Outcome.PASS:
             by_rule.setdefault(finding.rule, []).append(finding)
-    return tuple(Passed(rule, len(own), _detectable(own)) for rule, own in sorted(by_rule.items()))
+    return tuple(PassedChecks(rule, len(own), _detectable(own)) for rule, own in sorted(by_rule.items()))
 
 
 def _detectable(findings: Iterable[Finding]) -> str:

@@ -18,7 +18,7 @@ LETTER, ROW = 6.8, 14
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class SvgBox:
     """A filled stretch: of a phase, a silence, the spread of a third."""
 
     x: float
@@ -30,7 +30,7 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class Stroke:
+class SvgStroke:
     """A line or path by its SVG path data."""
 
     path: str
@@ -39,7 +39,7 @@ class Stroke:
 
 
 @dataclass(frozen=True, slots=True)
-class Dot:
+class SvgDot:
     """A point; its ``kind`` colours it."""
 
     x: float
@@ -50,7 +50,7 @@ class Dot:
 
 
 @dataclass(frozen=True, slots=True)
-class Label:
+class SvgLabel:
     """A text; ``anchor`` is start, middle or end. ``time_ms`` is what a time on the axis stands for (UTC)."""
 
     x: float
@@ -62,22 +62,22 @@ class Label:
 
 
 @dataclass(frozen=True, slots=True)
-class Drawn:
+class SvgDrawing:
     """A drawing, the words that stand for it, and the names of its lines: each with the kind that colours it."""
 
     width: int
     height: int
-    boxes: tuple[Box, ...]
-    strokes: tuple[Stroke, ...]
-    dots: tuple[Dot, ...]
-    labels: tuple[Label, ...]
+    boxes: tuple[SvgBox, ...]
+    strokes: tuple[SvgStroke, ...]
+    dots: tuple[SvgDot, ...]
+    labels: tuple[SvgLabel, ...]
     legend: tuple[tuple[str, str], ...]
     words: str
     title: str
 
 
 @dataclass
-class Canvas:
+class SvgCanvas:
     """What is drawn so far, and where: from ``begin`` to ``end`` (mostly ns) between left and right, from ``low`` to
     ``high`` between bottom and top."""
 
@@ -91,10 +91,10 @@ class Canvas:
     right: float
     top: float
     bottom: float
-    boxes: list[Box] = field(default_factory=list)
-    strokes: list[Stroke] = field(default_factory=list)
-    dots: list[Dot] = field(default_factory=list)
-    labels: list[Label] = field(default_factory=list)
+    boxes: list[SvgBox] = field(default_factory=list)
+    strokes: list[SvgStroke] = field(default_factory=list)
+    dots: list[SvgDot] = field(default_factory=list)
+    labels: list[SvgLabel] = field(default_factory=list)
     legend: dict[str, str] = field(default_factory=dict)
     taken: list[tuple[float, float]] = field(default_factory=list)  # points of lines: no name is written over them
 
@@ -108,7 +108,7 @@ class Canvas:
         share = (value - self.low) / ((self.high - self.low) or 1.0)
         return round(self.bottom - min(max(share, 0.0), 1.0) * (self.bottom - self.top), 1)
 
-    def fits(self, label: Label) -> bool:
+    def fits(self, label: SvgLabel) -> bool:
         """Whether a label lies inside and touches no other."""
         mine = extent(label)
         if mine[0] < 0 or mine[1] > self.width:
@@ -119,12 +119,12 @@ class Canvas:
             for other in (extent(one),)
         )
 
-    def clear(self, label: Label) -> bool:
+    def clear(self, label: SvgLabel) -> bool:
         """Whether no line runs through a label."""
         begin, end = extent(label)
         return not any(begin - 2 < x < end + 2 and label.y - ROW + 2 < y < label.y + 4 for x, y in self.taken)
 
-    def put(self, *choices: Label) -> None:
+    def put(self, *choices: SvgLabel) -> None:
         """Write the first of the labels that fits and is clear of lines, else the first that fits; none where all of
         them would cover another."""
         fitting = [label for label in choices if self.fits(label)]
@@ -132,9 +132,9 @@ class Canvas:
         if label is not None:
             self.labels.append(label)
 
-    def drawn(self, title: str, words: str) -> Drawn:
+    def drawn(self, title: str, words: str) -> SvgDrawing:
         """The drawing as it is; ``words`` stand for it."""
-        return Drawn(
+        return SvgDrawing(
             self.width,
             self.height,
             tuple(self.boxes),
@@ -171,7 +171,7 @@ def tick_texts(ticks: Sequence[float]) -> list[str]:
     return ["0" if not tick else text for tick, text in zip(ticks, texts, strict=True)]
 
 
-def path_of(canvas: Canvas, curve: Curve) -> str:
+def path_of(canvas: SvgCanvas, curve: Curve) -> str:
     """A line that breaks where samples are missing."""
     time, value = curve.time_ms * 1e6, curve.value.astype(np.float64)
     parts: list[str] = []
@@ -201,7 +201,7 @@ def _between(one: tuple[float, float], other: tuple[float, float]) -> list[tuple
     ]
 
 
-def extent(label: Label) -> tuple[float, float]:
+def extent(label: SvgLabel) -> tuple[float, float]:
     """From where to where a label reaches."""
     width = len(label.text) * LETTER
     before = {"start": 0.0, "middle": width / 2, "end": width}[label.anchor]

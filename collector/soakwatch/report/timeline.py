@@ -19,7 +19,7 @@ _REPORTED = frozenset({Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE})
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ChainRow:
     """A moment: the index of its cause (-1 of a silence), its own outcome (None of an event or a silence), how long
     after the first failure it was, and the load then."""
 
@@ -37,10 +37,10 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class MomentChain:
     """The moments in order of time, how many are left out, and the causes (with their index) without any moment."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[ChainRow, ...]
     left_out: int
     lasting: tuple[tuple[int, Cause], ...]
     failed: bool
@@ -51,7 +51,7 @@ class Chain:
         return any(row.load for row in self.rows)
 
 
-def chain_of(page: Page) -> Chain:
+def chain_of(page: Page) -> MomentChain:
     """The moments of what fails, warns or is inconclusive; causes without a moment of their own apart."""
     causes = [(index, cause) for index, cause in enumerate(page.verdict.causes) if cause.outcome in _REPORTED]
     timed = [(index, cause) for index, cause in causes if cause.timeline]
@@ -61,7 +61,7 @@ def chain_of(page: Page) -> Chain:
     first_ns = min((mark.begin_ns for *_, mark in moments), default=0) if failed_ns is None else failed_ns
     rows = tuple(_row(page, moment, first_ns) for moment in moments)
     left_out = sum(len(cause.timeline) for _, cause in timed) - sum(row.cause is not None for row in rows)
-    return Chain(rows, left_out, tuple(lasting), failed_ns is not None)
+    return MomentChain(rows, left_out, tuple(lasting), failed_ns is not None)
 
 
 def _milder(outcome: Outcome | None, cause: Cause | None) -> Outcome | None:
@@ -126,14 +126,14 @@ def _ordered(timed: Sequence[tuple[int, Cause]]) -> list[Moment]:
     return [(index, cause, cause.target, mark) for *_, index, cause, mark in kept]
 
 
-def _row(page: Page, moment: Moment, first_ns: int) -> Row:
+def _row(page: Page, moment: Moment, first_ns: int) -> ChainRow:
     index, cause, target, mark = moment
     ends = mark.end_ns if mark.end_ns is not None and mark.end_ns - mark.begin_ns >= 10**9 else mark.begin_ns
     when = span_text(mark.begin_ns, ends) if ends > mark.begin_ns else span_text(mark.begin_ns, mark.begin_ns)[:19]
     after = (
         lag(first_ns, mark.begin_ns) if mark.begin_ns >= first_ns else lag(mark.begin_ns, first_ns).replace("+", "−")
     )
-    return Row(
+    return ChainRow(
         index,
         cause,
         _milder(mark.outcome, cause),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from soakwatch.core.formatting import natural
 from soakwatch.record import RecordView, SeriesKey
-from soakwatch.report.plot import Pieces
+from soakwatch.report.plot import PlotPieces
 from soakwatch.runs.compare.compared_runs import Compared, compared
 from soakwatch.runs.compare.figure_rows import FigureSide
 from soakwatch.runs.compare.targets import CompareOptions
@@ -30,7 +30,7 @@ class Comparison:
 
     data: Compared
     plots: tuple[Overlay, ...]
-    pieces: Pieces
+    pieces: PlotPieces
 
 
 def comparison(folders: Sequence[Path], asked: CompareOptions | None = None) -> Comparison:

@@ -16,7 +16,7 @@ from soakwatch.record import RecordView, SeriesKey
 from soakwatch.report.curves import Curve, curve_of
 from soakwatch.report.load import generators
 from soakwatch.report.palette import DASHES, GREY, LINES, PHASES
-from soakwatch.report.plot import Band, Line, Pieces, Plot, Points, TimeAxis, pieces_of
+from soakwatch.report.plot import LinePoints, PhaseBand, Plot, PlotLine, PlotPieces, TimeAxis, pieces_of
 from soakwatch.report.plot_axes import reach, shortened
 from soakwatch.runs.compare.phase_slots import PhaseSlot
 from soakwatch.runs.compare.targets import TargetMap
@@ -53,7 +53,7 @@ class Overlay:
 
 def overlays(
     runs: Sequence[Overlaid], keys: Sequence[SeriesKey], slots: Sequence[PhaseSlot]
-) -> tuple[Pieces, tuple[Overlay, ...]]:
+) -> tuple[PlotPieces, tuple[Overlay, ...]]:
     """Plots of series (by the names of the reference's targets) that at least two of the runs have samples of, in the
     order of the keys; at most ``MAX_PLOTS``.
 
@@ -150,14 +150,14 @@ def _loads(runs: Sequence[Overlaid]) -> list[Curve | None]:
     ]
 
 
-def _load_lines(load: Sequence[Curve | None], axis: _Axis) -> tuple[Line, ...]:
+def _load_lines(load: Sequence[Curve | None], axis: _Axis) -> tuple[PlotLine, ...]:
     """The load of each run in grey with the dashes of the run; the legend names it once."""
-    lines: list[Line] = []
+    lines: list[PlotLine] = []
     for number, curve in enumerate(load):
         if curve is not None:
-            points = Points("load", *_columns(*axis.laid(number, curve)), curve.unit)
+            points = LinePoints("load", *_columns(*axis.laid(number, curve)), curve.unit)
             words = "" if lines else "load (right axis)"
-            lines.append(Line(points, words, GREY, dash=number % DASHES, width=1.0, alpha=0.75))
+            lines.append(PlotLine(points, words, GREY, dash=number % DASHES, width=1.0, alpha=0.75))
     return tuple(lines)
 
 
@@ -173,8 +173,8 @@ def _plot(element: str, runs: Sequence[Overlaid], curves: Sequence[Curve | None]
             continue
         middle = good[int((index + 0.5) / len(curves) * good.size)]
         lines.append(
-            Line(
-                Points(_name(run, curve), *_columns(x, y), curve.unit),
+            PlotLine(
+                LinePoints(_name(run, curve), *_columns(x, y), curve.unit),
                 printable(f"{index + 1} {shortened(run.name, 60)}"),
                 LINES[index % len(LINES)],
                 dash=index % DASHES,
@@ -198,11 +198,11 @@ def _columns(x: Floats, y: Floats) -> tuple[NDArray[np.float64], NDArray[np.floa
     return x.astype(np.float64), y.astype(np.float32)
 
 
-def _bands(axis: _Axis) -> tuple[Band, ...]:
+def _bands(axis: _Axis) -> tuple[PhaseBand, ...]:
     """The phases behind the lines, with their names."""
     edges = np.concatenate([[0.0], np.cumsum([slot.seconds for slot in axis.slots])]) / axis.step_s
     return tuple(
-        Band(
+        PhaseBand(
             float(edges[place]),
             float(edges[place + 1]),
             printable(slot.name),

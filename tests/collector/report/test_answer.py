@@ -23,20 +23,20 @@ from tests.browser.answer_records import (
 from soakwatch.judge.record_verdict import judge_record
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record import RecordView
-from soakwatch.report.answer import Answer, answer_of, issue_text
+from soakwatch.report.answer import ReportAnswer, answer_of, issue_text
 from soakwatch.report.html import render_html
 from soakwatch.report.json import render_json
 from soakwatch.report.markdown import render_markdown
-from soakwatch.report.matrix import Matrix, live_matrix, matrix_of
+from soakwatch.report.matrix import DeviceMatrix, live_matrix, matrix_of
 from soakwatch.report.page import open_page
 from soakwatch.report.proof_plot import proof_plot
-from soakwatch.report.svg import Drawn, tick_texts, ticks_between
+from soakwatch.report.svg import SvgDrawing, tick_texts, ticks_between
 from soakwatch_model.finding import Outcome
 
 HOUR = 3600 * SECOND
 
 
-Answered = tuple[Answer, Verdict]
+Answered = tuple[ReportAnswer, Verdict]
 
 
 def answered(folder: Path) -> Answered:
@@ -46,7 +46,7 @@ def answered(folder: Path) -> Answered:
         return answer_of(open_page(view, verdict)), verdict
 
 
-def plotted(folder: Path, width: int = 760, height: int = 300) -> Drawn:
+def plotted(folder: Path, width: int = 760, height: int = 300) -> SvgDrawing:
     """The proof plot of a record."""
     with RecordView.open(folder) as view:
         page = open_page(view, judge_record(view))
@@ -75,7 +75,7 @@ def leak(runs: Path) -> Answered:
     return answered(runs / "20261120T184000Z-web")
 
 
-def facts(answer: Answer) -> Mapping[str, str]:
+def facts(answer: ReportAnswer) -> Mapping[str, str]:
     """The facts by name."""
     return dict(answer.facts)
 
@@ -262,7 +262,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Answered:
     return answered(fleet_record(tmp_path_factory.mktemp("answers") / "fleet"))
 
 
-def matrix(verdict: Verdict) -> Matrix:
+def matrix(verdict: Verdict) -> DeviceMatrix:
     """The table of the devices."""
     found = matrix_of(verdict)
     assert found is not None
@@ -322,7 +322,7 @@ def test_a_fleet_opens_what_failed_and_folds_the_rest(tmp_path: Path) -> None:
     assert page.count("<summary>Definitions of the rules that passed</summary>") == 1
 
 
-def drawn_of(folder: Path, rule: str, obj: str | None = None) -> Drawn | None:
+def drawn_of(folder: Path, rule: str, obj: str | None = None) -> SvgDrawing | None:
     """The plot of the first finding of a rule (of one object), at its first mark."""
     with RecordView.open(folder) as view:
         page = open_page(view, judge_record(view))
@@ -330,7 +330,7 @@ def drawn_of(folder: Path, rule: str, obj: str | None = None) -> Drawn | None:
         return proof_plot(page, own[0], 760, 300, min((mark.begin_ns for mark in own[0].marks), default=None))
 
 
-def moments_of(plot: Drawn) -> list[float]:
+def moments_of(plot: SvgDrawing) -> list[float]:
     """Where lines stand at moments, as shares of the width between the axes."""
     axis = next(stroke.path for stroke in plot.strokes if stroke.kind == "axis" and "H" in stroke.path)
     left, right = float(axis[1:].split(" ")[0]), float(axis.rpartition("H")[2])

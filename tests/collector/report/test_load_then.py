@@ -6,20 +6,20 @@ import numpy as np
 import pytest
 
 from soakwatch.report.headline import load_then
-from soakwatch.report.load import Generator, Trace
+from soakwatch.report.load import LoadTrace, TrafficGenerator
 from soakwatch_rules.signals import readings
 
 S = 10**9
 
 
-def generator(answered: np.ndarray, offered: float | None = None) -> Generator:
+def generator(answered: np.ndarray, offered: float | None = None) -> TrafficGenerator:
     """A generator that reports each second what was answered, and perhaps what it was to send."""
     asked = None if offered is None else readings("load.offered.rate", np.full(answered.size, offered), 1.0)
-    return Generator(
+    return TrafficGenerator(
         "tg",
         "",
-        None if asked is None else Trace("offered", asked),
-        Trace("answered", readings("load.request.rate", answered, 1.0)),
+        None if asked is None else LoadTrace("offered", asked),
+        LoadTrace("answered", readings("load.request.rate", answered, 1.0)),
         None,
         None,
         (),
@@ -50,5 +50,7 @@ def test_the_reading_of_a_failure_is_not_the_load_under_which_it_failed() -> Non
     minutes = np.array([100.0, 100.0, 30.0, 100.0])
     answered = readings("load.request.rate", minutes, 60.0)
     offered = readings("load.offered.rate", np.full(4, 100.0), 60.0)
-    seen = Generator("tg", "", Trace("offered", offered), Trace("answered", answered), None, None, (), ())
+    seen = TrafficGenerator(
+        "tg", "", LoadTrace("offered", offered), LoadTrace("answered", answered), None, None, (), ()
+    )
     assert load_then([seen], 120 * S) == "100 requests/s"

@@ -19,11 +19,11 @@ from soakwatch.record import Record, RecordView
 from soakwatch.record.model import SeriesKey
 from soakwatch.record.source import ReportSource
 from soakwatch.report.curves import curve_of
-from soakwatch.report.flags import Flag
-from soakwatch.report.heat_cells import MAX_ROWS, Heat, binned, bins_of
+from soakwatch.report.flags import FindingFlag
+from soakwatch.report.heat_cells import MAX_ROWS, HeatMap, binned, bins_of
 from soakwatch.report.overview import LiveDocument, draw_panel, flags_of, live_document, numbered_findings
 from soakwatch.report.palette import DARK
-from soakwatch.report.panels import LINES, Panel, key_panels, panels_of
+from soakwatch.report.panels import LINES, OverviewPanel, key_panels, panels_of
 from soakwatch.report.plots import Drawing
 from soakwatch.report.topics import TOPICS
 from soakwatch_model.event import Event
@@ -217,10 +217,10 @@ def test_findings_stand_in_the_panels_of_their_metrics() -> None:
         ]
     )
     assert [(number, f.outcome) for number, f in numbered] == [(1, Outcome.FAIL), (2, Outcome.WARN)]
-    panel = Panel("fw", "Drops", frozenset({"queue.dropped"}), (), ())
-    assert flags_of(panel, numbered, window) == (Flag(1, Outcome.FAIL, "fail drops", BEGIN + 5 * SECOND),)
+    panel = OverviewPanel("fw", "Drops", frozenset({"queue.dropped"}), (), ())
+    assert flags_of(panel, numbered, window) == (FindingFlag(1, Outcome.FAIL, "fail drops", BEGIN + 5 * SECOND),)
     memory = replace(panel, metrics=frozenset({"system.memory.usage"}))
-    whole = Flag(2, Outcome.WARN, "warn drops", window.begin_ns, window.end_ns, moment=False)
+    whole = FindingFlag(2, Outcome.WARN, "warn drops", window.begin_ns, window.end_ns, moment=False)
     assert flags_of(memory, numbered, window) == (whole,)
     assert flags_of(replace(panel, target="tg"), numbered, window) == ()
 
@@ -248,7 +248,7 @@ def test_a_page_can_tell_which_series_a_source_holds() -> None:
     assert not any(plot.get("moments") for plot in plots.values()), "a legend names what there is"
 
 
-def _panels(*series: Series) -> tuple[Panel, ...]:
+def _panels(*series: Series) -> tuple[OverviewPanel, ...]:
     return panels_of(Wide(list(series)), Window(BEGIN, BEGIN + 100 * SECOND))  # type: ignore[arg-type]
 
 
@@ -352,7 +352,7 @@ def test_a_heat_map_tells_units_names_and_times() -> None:
     window = Window(BEGIN, BEGIN + 100 * SECOND)
     drawing = Drawing(window, (), (), ())
     names = (HOSTILE, "x" * 500)
-    drawing.draw_heat(Heat("fw", '["fw","CPU"]', names, cells, window, "%", "mean", log=False))
+    drawing.draw_heat(HeatMap("fw", '["fw","CPU"]', names, cells, window, "%", "mean", log=False))
     text = drawing.pieces().text
     assert "<" not in text
     assert text.count("x" * 500) == 1

@@ -10,21 +10,21 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from soakwatch.report.plot import Line, Moment, Moments, Plot, Points, TimeAxis, pieces_of
+from soakwatch.report.plot import LinePoints, Plot, PlotLine, PlotMoment, PlotMoments, TimeAxis, pieces_of
 
 HOSTILE = "</script> \u2028 <b>"
 BEGIN = 1_795_000_000_000.0
 Json = dict[str, object]
 
 
-def points(time: NDArray[np.float64], name: str = "series:[]") -> Points:
+def points(time: NDArray[np.float64], name: str = "series:[]") -> LinePoints:
     """A line through these times, with a hole."""
     value = np.arange(time.size, dtype=np.float32)
     value[1] = np.nan
-    return Points(name, time, value, "MiB", 2.0**-20)
+    return LinePoints(name, time, value, "MiB", 2.0**-20)
 
 
-def plot(element: str, *lines: Line, **more: object) -> Plot:
+def plot(element: str, *lines: PlotLine, **more: object) -> Plot:
     """A plot of an hour."""
     return Plot(element, 260, TimeAxis("time", BEGIN, BEGIN + 3.6e6), "MiB", (0.0, 5.0), lines, **more)  # type: ignore[arg-type]
 
@@ -48,7 +48,7 @@ def unpacked(held: Json) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
 )
 def test_what_a_browser_reads_is_what_was_drawn(time: NDArray[np.float64]) -> None:
     """Each time to the ms, each value to a float32, and a hole where there is one."""
-    line = Line(points(time), "memory", "#0072b2")
+    line = PlotLine(points(time), "memory", "#0072b2")
     (piece,) = pieces_of([plot("plot-1", line)]).parts
     held = json.loads(piece.text)["lines"][0]["points"]
     got, value = unpacked(held)
@@ -59,7 +59,7 @@ def test_what_a_browser_reads_is_what_was_drawn(time: NDArray[np.float64]) -> No
 
 def test_points_of_several_plots_are_held_once() -> None:
     """The load behind two plots is one entry that both name by its number."""
-    load = Line(points(BEGIN + np.arange(9.0)), "load", "#767676")
+    load = PlotLine(points(BEGIN + np.arange(9.0)), "load", "#767676")
     pieces = pieces_of([plot("plot-1", load=(load,)), plot("plot-2", load=(load,))])
     assert len(json.loads(pieces.shared)) == 1
     assert [json.loads(piece.text)["load"][0]["points"] for piece in pieces.parts] == [0, 0]
@@ -68,8 +68,8 @@ def test_points_of_several_plots_are_held_once() -> None:
 
 def test_text_from_outside_ends_no_script() -> None:
     """Names may hold anything; what is left as it mostly is takes no room."""
-    line = Line(points(BEGIN + np.arange(3.0), f"series:{HOSTILE}"), HOSTILE, "#0072b2")
-    happened = Moments("event", "event", "#cc79a7", (Moment(BEGIN, None, HOSTILE),), dashed=True)
+    line = PlotLine(points(BEGIN + np.arange(3.0), f"series:{HOSTILE}"), HOSTILE, "#0072b2")
+    happened = PlotMoments("event", "event", "#cc79a7", (PlotMoment(BEGIN, None, HOSTILE),), dashed=True)
     text = pieces_of([plot("plot-1", line, moments=(happened,))]).text
     assert "<" not in text
     assert "\u2028" not in text

@@ -8,9 +8,9 @@ from soakwatch.core.formatting import number, utc
 from soakwatch.core.units import show_seconds
 from soakwatch.judge.capacity import CapacitySearch, GoalBounds, SearchState, Trial, goal_words, rate_words
 from soakwatch.plan.capacity_plan import loss_words
-from soakwatch.report.blocks import HTML, Block, Cell, Column, Layout, Table, Text
+from soakwatch.report.blocks import HTML, Block, Layout, ReportCell, ReportColumn, Table, Text
 from soakwatch.report.page import Page
-from soakwatch.report.svg import Canvas, Dot, Drawn, Label, Stroke
+from soakwatch.report.svg import SvgCanvas, SvgDot, SvgDrawing, SvgLabel, SvgStroke
 from soakwatch_model.finding import Outcome
 from soakwatch_rules.wording.quantities import percent
 
@@ -19,22 +19,22 @@ TITLE = "Capacity"
 ALWAYS = True
 OPEN = True
 _GOALS = (
-    Column("loss up to", "number"),
-    Column("capacity", "number"),
-    Column("of full", "number"),
-    Column("lower bound", "number"),
-    Column("upper bound", "number"),
-    Column("result"),
+    ReportColumn("loss up to", "number"),
+    ReportColumn("capacity", "number"),
+    ReportColumn("of full", "number"),
+    ReportColumn("lower bound", "number"),
+    ReportColumn("upper bound", "number"),
+    ReportColumn("result"),
 )
 _TRIALS = (
-    Column("begin", "time"),
-    Column("load", "number"),
-    Column("sent for", "number"),
-    Column("rate", "number"),
-    Column("offered", "number"),
-    Column("lost", "number"),
-    Column("loss", "number"),
-    Column("note"),
+    ReportColumn("begin", "time"),
+    ReportColumn("load", "number"),
+    ReportColumn("sent for", "number"),
+    ReportColumn("rate", "number"),
+    ReportColumn("offered", "number"),
+    ReportColumn("lost", "number"),
+    ReportColumn("loss", "number"),
+    ReportColumn("note"),
 )
 WIDTH, HEIGHT = 760, 300
 _LEFT, _RIGHT, _TOP, _BOTTOM = 60, 20, 16, 44
@@ -67,7 +67,7 @@ def _blocks(search: CapacitySearch) -> list[Block]:
     return drawn
 
 
-def _goal(goal: GoalBounds, search: CapacitySearch) -> list[Cell | str]:
+def _goal(goal: GoalBounds, search: CapacitySearch) -> list[ReportCell | str]:
     bound = goal.bound(search.state)
     result = "none found" if bound is None else f"{bound}: {goal.limit}" if goal.limit else bound
     return [
@@ -76,12 +76,12 @@ def _goal(goal: GoalBounds, search: CapacitySearch) -> list[Cell | str]:
         _percent(goal.throughput),
         _percent(goal.lower),
         _percent(goal.upper),
-        Cell(result, "caution" if goal.limit else ""),
+        ReportCell(result, "caution" if goal.limit else ""),
     ]
 
 
-def _trials(search: CapacitySearch) -> list[list[Cell | str]]:
-    rows: list[list[Cell | str]] = []
+def _trials(search: CapacitySearch) -> list[list[ReportCell | str]]:
+    rows: list[list[ReportCell | str]] = []
     for trial in search.trials:
         notes = ["warm-up, not counted"] if trial.warmup else []
         notes += [f"repeated {trial.repeats} times"] if trial.repeats else []
@@ -104,7 +104,7 @@ def _percent(level: float | None) -> str:
     return "–" if level is None else f"{100 * level:.2f} %"
 
 
-def trial_plot(search: CapacitySearch) -> Drawn | None:
+def trial_plot(search: CapacitySearch) -> SvgDrawing | None:
     """The drawing of a search; None of one without a trial."""
     trials = search.trials
     if not trials:
@@ -113,30 +113,30 @@ def trial_plot(search: CapacitySearch) -> Drawn | None:
     most = max(_LEAST_LOSS, 1.08 * max(trial.loss for trial in trials))
     longest = max(trial.sent_s for trial in trials)
     goal = min((goal.loss for goal in search.goals), default=0.0)
-    canvas = Canvas(WIDTH, HEIGHT, low, high, 0.0, most, _LEFT, WIDTH - _RIGHT, _TOP, HEIGHT - _BOTTOM)
+    canvas = SvgCanvas(WIDTH, HEIGHT, low, high, 0.0, most, _LEFT, WIDTH - _RIGHT, _TOP, HEIGHT - _BOTTOM)
     _grid(canvas)
     for each in search.goals:
         for level, side in ((each.lower, "lower"), (each.upper, "upper")):
             if level is not None:
                 words = f"{side} bound at loss {loss_words(each.loss)}: {100 * level:.2f} %"
-                canvas.strokes.append(Stroke(f"M{canvas.x(level)} {canvas.top}V{canvas.bottom}", side, words))
+                canvas.strokes.append(SvgStroke(f"M{canvas.x(level)} {canvas.top}V{canvas.bottom}", side, words))
     for trial in trials:
         kind = "warmup" if trial.warmup else "lossy" if trial.loss > goal else "lossless"
         size = round(3.0 + 3.0 * trial.sent_s / longest, 1)
-        canvas.dots.append(Dot(canvas.x(trial.level), canvas.y(trial.loss), size, kind, _words(trial)))
+        canvas.dots.append(SvgDot(canvas.x(trial.level), canvas.y(trial.loss), size, kind, _words(trial)))
     words = f"Loss of {len(trials)} trials by their load; the table has the same figures"
     return canvas.drawn("Loss of each trial by its load", words)
 
 
-def _grid(canvas: Canvas) -> None:
+def _grid(canvas: SvgCanvas) -> None:
     for tick in _ticks(canvas.begin, canvas.end):
-        canvas.strokes.append(Stroke(f"M{canvas.x(tick)} {canvas.top}V{canvas.bottom}", "grid"))
-        canvas.labels.append(Label(canvas.x(tick), canvas.bottom + 17, percent(tick), "tick", "middle"))
+        canvas.strokes.append(SvgStroke(f"M{canvas.x(tick)} {canvas.top}V{canvas.bottom}", "grid"))
+        canvas.labels.append(SvgLabel(canvas.x(tick), canvas.bottom + 17, percent(tick), "tick", "middle"))
     for tick in _ticks(canvas.low, canvas.high):
-        canvas.strokes.append(Stroke(f"M{canvas.left} {canvas.y(tick)}H{canvas.right}", "grid"))
-        canvas.labels.append(Label(canvas.left - 6, canvas.y(tick) + 4, percent(tick), "tick", "end"))
+        canvas.strokes.append(SvgStroke(f"M{canvas.left} {canvas.y(tick)}H{canvas.right}", "grid"))
+        canvas.labels.append(SvgLabel(canvas.left - 6, canvas.y(tick) + 4, percent(tick), "tick", "end"))
     middle = (canvas.left + canvas.right) / 2
-    canvas.labels.append(Label(middle, canvas.height - 6, "load, of the generators' full rate", "unit", "middle"))
+    canvas.labels.append(SvgLabel(middle, canvas.height - 6, "load, of the generators' full rate", "unit", "middle"))
 
 
 def _words(trial: Trial) -> str:

@@ -7,9 +7,9 @@ from functools import partial
 
 from soakwatch.core.formatting import span_text, zoom_of
 from soakwatch.judge.problems import clause
-from soakwatch.report.blocks import CONSOLE, Block, Cell, Column, Layout, Table, Text
+from soakwatch.report.blocks import CONSOLE, Block, Layout, ReportCell, ReportColumn, Table, Text
 from soakwatch.report.page import Page
-from soakwatch.report.timeline import Chain, Row, chain_of, clipped
+from soakwatch.report.timeline import ChainRow, MomentChain, chain_of, clipped
 
 ORDER = 12
 TITLE = "Timeline of failures and warnings"
@@ -17,7 +17,7 @@ ALWAYS = True
 _SHOWN, _MAX_LASTING, _BRIEF = 12, 12, 10
 
 
-def _facts(page: Page, chain: Chain) -> Mapping[str, object] | None:
+def _facts(page: Page, chain: MomentChain) -> Mapping[str, object] | None:
     """What the page draws of the chain; None where nothing failed or warned."""
     if not chain.rows and not chain.lasting:
         return None
@@ -50,30 +50,30 @@ def blocks(page: Page) -> Sequence[Block] | None:
     return blocks_found
 
 
-def _table(chain: Chain) -> Table:
+def _table(chain: MomentChain) -> Table:
     """The moments; the day is in the heading where it is the same for all."""
     one_day = len({row.when[:10] for row in chain.rows}) == 1
     columns = [
-        Column(f"{chain.rows[0].when[:10]} UTC" if one_day else "UTC", "time"),
-        Column("offset", "number"),
-        *([Column("load then")] if chain.loaded else []),
-        Column("target", "name"),
-        Column("what happened"),
+        ReportColumn(f"{chain.rows[0].when[:10]} UTC" if one_day else "UTC", "time"),
+        ReportColumn("offset", "number"),
+        *([ReportColumn("load then")] if chain.loaded else []),
+        ReportColumn("target", "name"),
+        ReportColumn("what happened"),
     ]
-    rows: list[list[Cell | str]] = [
+    rows: list[list[ReportCell | str]] = [
         [
             row.when[11:19] if one_day else row.when[:19],
-            Cell(row.lag, "strong"),
+            ReportCell(row.lag, "strong"),
             *([row.load or "–"] if chain.loaded else []),
             _whose(row),
-            Cell(row.text, "strong" if row.first else ""),
+            ReportCell(row.text, "strong" if row.first else ""),
         ]
         for row in chain.rows
     ]
     return Table("What happened", tuple(columns), rows, CONSOLE, _SHOWN, left_out=chain.left_out)
 
 
-def _whose(row: Row) -> Cell:
+def _whose(row: ChainRow) -> ReportCell:
     """Whose moment it is; an event and a silence are no findings and have no outcome."""
     name = row.target or "several targets"
-    return Cell(f"· {name}", "soft") if row.outcome is None else Cell(name, outcome=row.outcome)
+    return ReportCell(f"· {name}", "soft") if row.outcome is None else ReportCell(name, outcome=row.outcome)

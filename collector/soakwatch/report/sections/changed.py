@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from soakwatch.record.source import ReportSource
-from soakwatch.report.blocks import BRIEF, HTML, Block, Column, Preformatted, Table, Text
+from soakwatch.report.blocks import BRIEF, HTML, Block, Preformatted, ReportColumn, Table, Text
 from soakwatch.report.page import Page
 from soakwatch.runs.release_under_test import release_in
 from soakwatch.runs.setup_changes import changed
@@ -27,7 +27,7 @@ def blocks(page: Page) -> Sequence[Block] | None:
     shown = [[change.about, change.before or "–", change.now or "–"] for change in difference.changes[:_MAX_ROWS]]
     drawn: list[Block] = [Text(f"Compared with {difference.run}{_release(page.earlier)}: {differences}.")]
     if shown:
-        columns = (Column("fact", "name"), Column("then", "name"), Column("now", "name"))
+        columns = (ReportColumn("fact", "name"), ReportColumn("then", "name"), ReportColumn("now", "name"))
         more = len(difference.changes) - len(shown)
         drawn.append(
             Table("What differs from the earlier run", columns, shown, brief=_BRIEF, left_out=more, more="differences")

@@ -14,7 +14,7 @@ from soakwatch.core.formatting import number, share_text, source_name, span_text
 from soakwatch.core.units import show_seconds
 from soakwatch.record.model import source_label
 from soakwatch.record.source import PollOutcomes
-from soakwatch.report.blocks import BRIEF, Block, Cell, Column, Format, Layout, Table, Text
+from soakwatch.report.blocks import BRIEF, Block, Format, Layout, ReportCell, ReportColumn, Table, Text
 from soakwatch.report.page import Page
 from soakwatch.report.timeline import around
 from soakwatch_model.case import Ledger
@@ -40,7 +40,7 @@ _HEIGHTS = (100, 45, 70, 100)  # of answered polls; of few, some and most polls 
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class LostPolls:
     """Neighbouring polls without an answer: due times of the first and the last, and how many ended how."""
 
     begin_ns: int
@@ -69,7 +69,7 @@ def within(polls: PollOutcomes, window: Window) -> PollOutcomes:
     return PollOutcomes(polls.due_ns[low:high], polls.outcome[low:high], polls.words)
 
 
-def losses_of(polls: PollOutcomes, most: int) -> tuple[tuple[Loss, ...], int]:
+def losses_of(polls: PollOutcomes, most: int) -> tuple[tuple[LostPolls, ...], int]:
     """The ``most`` longest stretches of lost polls in order of time, and how many more there are.
 
     A stretch ends where a poll was answered. Costs arrays of the polls' length, and text for what is told only.
@@ -125,9 +125,9 @@ def _cell(
     )
 
 
-def _loss(polls: PollOutcomes, begin: int, end: int) -> Loss:
+def _loss(polls: PollOutcomes, begin: int, end: int) -> LostPolls:
     words = _counted(polls.outcome[begin:end], polls.words)
-    return Loss(int(polls.due_ns[begin]), int(polls.due_ns[end - 1]), end - begin, words)
+    return LostPolls(int(polls.due_ns[begin]), int(polls.due_ns[end - 1]), end - begin, words)
 
 
 def _counted(outcome: NDArray[np.int64], words: tuple[str, ...]) -> str:
@@ -137,7 +137,7 @@ def _counted(outcome: NDArray[np.int64], words: tuple[str, ...]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SourceRow:
     """The account of one source in words, its strip, and the stretches in which it lost polls with their lengths."""
 
     name: str
@@ -149,7 +149,7 @@ class Row:
     lost: str
     gap: str
     errors: tuple[str, ...]
-    listed: tuple[tuple[Loss, str], ...]
+    listed: tuple[tuple[LostPolls, str], ...]
     unlisted: int
 
 
@@ -179,8 +179,13 @@ def blocks(page: Page) -> Sequence[Block]:
     ranked = sorted(ledgers, key=lambda ledger: ledger.coverage if ledger.coverage is not None else 0.0)
     sources = page.source.sources()
     ids = {source_label(source, sources): source.id for source in sources}
-    columns = (Column("source", "name"), Column("coverage", "number"), Column("the run"), Column("answered"))
-    rows: list[list[Cell | str]] = [
+    columns = (
+        ReportColumn("source", "name"),
+        ReportColumn("coverage", "number"),
+        ReportColumn("the run"),
+        ReportColumn("answered"),
+    )
+    rows: list[list[ReportCell | str]] = [
         [source_name(row), _share(row), _strip(page, ids.get(row.source)), account(row)] for row in ranked[:_BRIEF]
     ]
     drawn: list[Block] = [layout, Table("Coverage", columns, rows, _TERMINAL, _BRIEF, left_out=len(ranked) - len(rows))]
@@ -209,32 +214,32 @@ def account(ledger: Ledger, share: str = "") -> str:
     return f"{answered}, {gap_text}{late}" + (f"; {lost}" if lost else "")
 
 
-def _share(ledger: Ledger) -> Cell:
+def _share(ledger: Ledger) -> ReportCell:
     whole = ledger.coverage is not None and ledger.coverage >= 1
-    return Cell(share_text(ledger.coverage), "" if whole else "caution" if ledger.got else "bad")
+    return ReportCell(share_text(ledger.coverage), "" if whole else "caution" if ledger.got else "bad")
 
 
-def _strip(page: Page, source: int | None) -> Cell:
+def _strip(page: Page, source: int | None) -> ReportCell:
     if source is None:
-        return Cell("")
+        return ReportCell("")
     lost, _ = losses_of(within(page.source.poll_outcomes(source), page.verdict.window), _MAX_LOSSES)
-    return Cell("", lost=tuple((loss.begin_ns, loss.end_ns) for loss in lost))
+    return ReportCell("", lost=tuple((loss.begin_ns, loss.end_ns) for loss in lost))
 
 
-def _span(page: Page, loss: Loss) -> Window:
+def _span(page: Page, loss: LostPolls) -> Window:
     return around(Mark(loss.begin_ns, loss.end_ns, ""), page.verdict.window)
 
 
-def _row(page: Page, ledger: Ledger, source: int | None) -> Row:
+def _row(page: Page, ledger: Ledger, source: int | None) -> SourceRow:
     gap, name, window = ledger.longest_gap, source_name(ledger), page.verdict.window
     cells: tuple[StripPiece, ...] = ()
-    listed: tuple[Loss, ...] = ()
+    listed: tuple[LostPolls, ...] = ()
     more = 0
     if source is not None:
         polls = within(page.source.poll_outcomes(source), window)
         cells = cells_of(polls, window, _CELLS, round(ledger.interval_s * 1e9))
         listed, more = losses_of(polls, _MAX_LISTED)
-    return Row(
+    return SourceRow(
         name=name,
         required=ledger.required,
         cells=cells,

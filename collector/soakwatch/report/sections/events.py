@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from soakwatch.core.formatting import utc
-from soakwatch.report.blocks import HTML, Block, Cell, Column, Table, Text
+from soakwatch.report.blocks import HTML, Block, ReportCell, ReportColumn, Table, Text
 from soakwatch.report.page import Page
 from soakwatch_model.event import Event
 
@@ -13,13 +13,13 @@ ORDER = 60
 TITLE = "Events"
 _MAX_ROWS = 500
 _COLUMNS = (
-    Column("start (UTC)", "time"),
-    Column("end (UTC)", "time"),
-    Column("target", "name"),
-    Column("kind"),
-    Column("object", "name"),
-    Column("source"),
-    Column("detail"),
+    ReportColumn("start (UTC)", "time"),
+    ReportColumn("end (UTC)", "time"),
+    ReportColumn("target", "name"),
+    ReportColumn("kind"),
+    ReportColumn("object", "name"),
+    ReportColumn("source"),
+    ReportColumn("detail"),
 )
 
 
@@ -28,12 +28,12 @@ def blocks(page: Page) -> Sequence[Block]:
     stored = sorted(page.source.events(), key=lambda each: (each.event.begin_ns, each.id))
     if not stored:
         return (Text("No event was recorded.", formats=HTML),)
-    rows: list[list[Cell | str]] = [
+    rows: list[list[ReportCell | str]] = [
         [
             utc(each.event.begin_ns),
             utc(each.event.end_ns) if each.event.end_ns else "–",
             each.event.target or "the run",
-            Cell(each.event.kind, "strong"),
+            ReportCell(each.event.kind, "strong"),
             each.event.object,
             each.origin,
             _detail(each.event),

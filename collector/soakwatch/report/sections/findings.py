@@ -47,7 +47,7 @@ Row = tuple[str, Finding, tuple[Acknowledgement, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownCause:
     """A cause on the page: the first finding of each rule as a card, the others as rows, each with its
     element; a time line with the lags, and where a moment is zoomed to."""
 
@@ -90,7 +90,7 @@ def _facts(page: Page) -> Mapping[str, object]:
     for problem in verdict.problems:
         for name in problem.targets:
             clauses.setdefault(name, []).append(clause(problem.finding, where=False).removeprefix(f"{name} "))
-    causes_of: list[list[Shown]] = []
+    causes_of: list[list[ShownCause]] = []
     targets: list[dict[str, object]] = []
     first = {name: -n for n, problem in enumerate(reversed(verdict.problems)) for name in problem.targets}
 
@@ -152,7 +152,7 @@ def _anchor(index: int) -> str:
     return f"finding-{index + 1}"
 
 
-def _shown(page: Page, index: int) -> Shown:
+def _shown(page: Page, index: int) -> ShownCause:
     cause = page.verdict.causes[index]
     first_of = {page.verdict.findings[number].rule: number for number in reversed(cause.findings)}
     page.cause_anchors[index] = cause_anchor(page, index)
@@ -161,7 +161,7 @@ def _shown(page: Page, index: int) -> Shown:
     rest = [number for number in cause.findings if number not in chosen]
     cards = [_card(page, number) for number in chosen]
     run = page.verdict.window
-    return Shown(
+    return ShownCause(
         cause=cause,
         anchor=cause_anchor(page, index),
         words=kind_words(cause),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from soakwatch.core.formatting import subject
-from soakwatch.report.blocks import CONSOLE, HTML, Block, Cell, Column, Table, Text
-from soakwatch.report.headroom import Room, rooms
+from soakwatch.report.blocks import CONSOLE, HTML, Block, ReportCell, ReportColumn, Table, Text
+from soakwatch.report.headroom import Headroom, rooms
 from soakwatch.report.page import Page
 from soakwatch_model.finding import Outcome
 from soakwatch_model.roles import MONITOR
@@ -22,20 +22,20 @@ _INTRO = (
     "are listed under Findings."
 )
 _COLUMNS = (
-    Column("target", "name"),
-    Column("object", "name"),
-    Column("highest", "number"),
-    Column("at the end", "number"),
-    Column("limit", "number"),
-    Column("limit set by"),
-    Column("headroom", "number"),
-    Column("forecast"),
+    ReportColumn("target", "name"),
+    ReportColumn("object", "name"),
+    ReportColumn("highest", "number"),
+    ReportColumn("at the end", "number"),
+    ReportColumn("limit", "number"),
+    ReportColumn("limit set by"),
+    ReportColumn("headroom", "number"),
+    ReportColumn("forecast"),
 )
 _BRIEF_COLUMNS = (
-    Column("headroom", "number"),
-    Column("highest", "number"),
-    Column("limit", "number"),
-    Column("object, who set the limit, forecast"),
+    ReportColumn("headroom", "number"),
+    ReportColumn("highest", "number"),
+    ReportColumn("limit", "number"),
+    ReportColumn("object, who set the limit, forecast"),
 )
 
 
@@ -61,7 +61,7 @@ def blocks(page: Page) -> Sequence[Block]:
     return blocks
 
 
-def _row(room: Room, page: Page) -> list[Cell | str]:
+def _row(room: Headroom, page: Page) -> list[ReportCell | str]:
     over = room.room < 0
     return [
         room.target,
@@ -69,18 +69,18 @@ def _row(room: Room, page: Page) -> list[Cell | str]:
         room.measured,
         room.at_end or "–",
         room.limit,
-        Cell(room.of, link=page.finding_anchors.get(id(room.finding), "")),
-        Cell(room.room_text, "bad" if over else "", meter=None if over else min(max(1 - room.room, 0), 1)),
+        ReportCell(room.of, link=page.finding_anchors.get(id(room.finding), "")),
+        ReportCell(room.room_text, "bad" if over else "", meter=None if over else min(max(1 - room.room, 0), 1)),
         room.forecast or "–",
     ]
 
 
-def _brief(headrooms: Sequence[Room]) -> list[Block]:
+def _brief(headrooms: Sequence[Headroom]) -> list[Block]:
     """The devices' own limits that were used at all; the monitor's and those far away are counted."""
     near = [room for room in headrooms if room.target != MONITOR and room.room < 1]
-    rows: list[list[Cell | str]] = [
+    rows: list[list[ReportCell | str]] = [
         [
-            Cell(room.room_text, "bad" if room.room < 0 else ""),
+            ReportCell(room.room_text, "bad" if room.room < 0 else ""),
             room.measured,
             room.limit,
             f"{room.target} {subject(*room.about)} ({room.of})" + (f"; {room.forecast}" if room.forecast else ""),

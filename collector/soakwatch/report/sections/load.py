@@ -9,9 +9,9 @@ from soakwatch.core.formatting import extent, number, quantity, scale_of, small_
 from soakwatch.report.blocks import CONSOLE, Block, Layout, Text
 from soakwatch.report.curves import Curve, curve_of
 from soakwatch.report.load import (
-    Figure,
-    Generator,
-    Trace,
+    LoadTrace,
+    TraceFigure,
+    TrafficGenerator,
     answered_share,
     failed_share,
     failures_in,
@@ -65,13 +65,13 @@ def blocks(page: Page) -> Sequence[Block]:
     return drawn
 
 
-def _reading(figure: Figure) -> str:
+def _reading(figure: TraceFigure) -> str:
     spread = "" if figure.low == figure.high else f" ({extent(figure.low, figure.high, figure.unit)})"
     return f"{figure.word} {quantity(figure.mean, figure.unit)}{spread}"
 
 
 def _stream(
-    page: Page, generator: Generator, stretches: Sequence[tuple[str, Window]], *, draw: bool
+    page: Page, generator: TrafficGenerator, stretches: Sequence[tuple[str, Window]], *, draw: bool
 ) -> dict[str, object]:
     windows = [window for _, window in stretches]
     rows = [
@@ -119,7 +119,7 @@ def _stream(
     }
 
 
-def _brief(generator: Generator, run: Window) -> list[tuple[str, str]]:
+def _brief(generator: TrafficGenerator, run: Window) -> list[tuple[str, str]]:
     facts = []
     if generator.answered is not None:
         facts.append(("answered, mean", _mean(figure_of(generator.answered, run))))
@@ -143,11 +143,11 @@ def _brief(generator: Generator, run: Window) -> list[tuple[str, str]]:
     return facts
 
 
-def _mean(figure: Figure) -> str:
+def _mean(figure: TraceFigure) -> str:
     return quantity(figure.mean, figure.unit)
 
 
-def _cell(figure: Figure) -> tuple[str, str]:
+def _cell(figure: TraceFigure) -> tuple[str, str]:
     if not figure.readings:
         return "no sample", ""
     if figure.low == figure.high:
@@ -155,7 +155,7 @@ def _cell(figure: Figure) -> tuple[str, str]:
     return _mean(figure), extent(figure.low, figure.high, figure.unit)
 
 
-def _plots(page: Page, generator: Generator) -> list[tuple[str, str]]:
+def _plots(page: Page, generator: TrafficGenerator) -> list[tuple[str, str]]:
     """Rates, failures and losses where there were any, and latency; other rates only where there is nothing else."""
     drawing = page.drawing
     plotted: list[tuple[str, str]] = []
@@ -186,11 +186,11 @@ def _plots(page: Page, generator: Generator) -> list[tuple[str, str]]:
     return plotted
 
 
-def _words(traces: Sequence[Trace]) -> list[str]:
+def _words(traces: Sequence[LoadTrace]) -> list[str]:
     return [trace.word for trace in traces]
 
 
-def _curves(traces: Sequence[Trace]) -> list[Curve]:
+def _curves(traces: Sequence[LoadTrace]) -> list[Curve]:
     """The lines in one common scale."""
     peak = max(float(abs(trace.series.finite().values).max()) for trace in traces)
     scale = scale_of(traces[0].series.trait.unit, peak)

@@ -6,12 +6,17 @@ from collections.abc import Sequence
 
 from soakwatch.core.formatting import utc
 from soakwatch.core.units import show_seconds
-from soakwatch.report.blocks import HTML, Block, Column, Preformatted, Table, Text
+from soakwatch.report.blocks import HTML, Block, Preformatted, ReportColumn, Table, Text
 from soakwatch.report.page import Page
 
 ORDER = 70
 TITLE = "Plan"
-_COLUMNS = (Column("phase"), Column("start (UTC)"), Column("end (UTC)"), Column("length", "number"))
+_COLUMNS = (
+    ReportColumn("phase"),
+    ReportColumn("start (UTC)"),
+    ReportColumn("end (UTC)"),
+    ReportColumn("length", "number"),
+)
 
 
 def blocks(page: Page) -> Sequence[Block]:

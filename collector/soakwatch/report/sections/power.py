@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from soakwatch.core.formatting import quantity
-from soakwatch.report.blocks import Block, Column, Table, Text
+from soakwatch.report.blocks import Block, ReportColumn, Table, Text
 from soakwatch.report.page import Page
 from soakwatch.runs.key_figures import FigureSpec, figure_over, keys_of, parse_figure
 from soakwatch_model.roles import DUT
@@ -38,12 +38,12 @@ def blocks(page: Page) -> Sequence[Block] | None:
     if not rows:
         return None
     columns = (
-        Column("device", "name"),
-        Column("stretch"),
-        Column("power, mean", "number"),
-        Column("highest", "number"),
-        Column("energy", "number"),
-        Column("per packet received", "number"),
+        ReportColumn("device", "name"),
+        ReportColumn("stretch"),
+        ReportColumn("power, mean", "number"),
+        ReportColumn("highest", "number"),
+        ReportColumn("energy", "number"),
+        ReportColumn("per packet received", "number"),
     )
     table = Table("Power and energy of the devices", columns, rows, brief=_BRIEF)
     return (table, *(Text(_sensors(page, target), label=target, tone="soft") for target in targets))

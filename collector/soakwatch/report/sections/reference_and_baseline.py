@@ -11,7 +11,7 @@ from soakwatch.judge.baseline import META as BASELINE
 from soakwatch.judge.baseline import BaselineSnapshot, Level, parse_baseline
 from soakwatch.judge.calibration import META as REFERENCE
 from soakwatch.judge.ceiling import KINDS
-from soakwatch.report.blocks import HTML, Block, Column, Heading, Table, Text
+from soakwatch.report.blocks import HTML, Block, Heading, ReportColumn, Table, Text
 from soakwatch.report.page import Page
 
 ORDER = 44
@@ -19,17 +19,17 @@ TITLE = "Reference and baseline"
 _MAX_ROWS = 40
 _HASH = 12
 _CEILINGS = (
-    Column("generator", "name"),
-    Column("highest sustained rate", "number"),
-    Column("loss", "number"),
-    Column("CPU", "number"),
-    Column("queue full", "number"),
-    Column("at level", "number"),
+    ReportColumn("generator", "name"),
+    ReportColumn("highest sustained rate", "number"),
+    ReportColumn("loss", "number"),
+    ReportColumn("CPU", "number"),
+    ReportColumn("queue full", "number"),
+    ReportColumn("at level", "number"),
 )
 _LEVELS = (
-    Column("target", "name"),
-    Column("object", "name"),
-    *(Column(title, "number") for title in ("level", "noise", "5 % to 95 %", "period", "samples")),
+    ReportColumn("target", "name"),
+    ReportColumn("object", "name"),
+    *(ReportColumn(title, "number") for title in ("level", "noise", "5 % to 95 %", "period", "samples")),
 )
 
 

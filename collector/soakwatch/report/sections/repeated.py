@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from soakwatch.core.formatting import natural, subject
-from soakwatch.report.blocks import Block, Column, Table, Text
+from soakwatch.report.blocks import Block, ReportColumn, Table, Text
 from soakwatch.report.page import Page
 from soakwatch_model.finding import Finding
 from soakwatch_rules.detectors.run_difference import RunDifference
@@ -26,9 +26,13 @@ def blocks(page: Page) -> Sequence[Block] | None:
     compared.sort(key=lambda f: (RunDifference.metrics.index(f.metric), natural(f.target), natural(f.object)))
     numbers = compared[0].numbers
     band, wanted = numbers["repeat_band"], numbers.get("repeat_wanted")
-    columns = [Column("figure"), Column("runs", "number"), Column("spread (sd)", "number")]
-    columns += [Column("at most (95 %)", "number"), Column(f"all within ± {100 * band:g} %")]
-    columns += [] if wanted is None else [Column(f"runs for ± {100 * wanted:g} %", "number"), Column("more", "number")]
+    columns = [ReportColumn("figure"), ReportColumn("runs", "number"), ReportColumn("spread (sd)", "number")]
+    columns += [ReportColumn("at most (95 %)", "number"), ReportColumn(f"all within ± {100 * band:g} %")]
+    columns += (
+        []
+        if wanted is None
+        else [ReportColumn(f"runs for ± {100 * wanted:g} %", "number"), ReportColumn("more", "number")]
+    )
     rows = [_row(finding, with_claim=wanted is not None) for finding in compared]
     most = max(compared, key=lambda f: (f.numbers.get("repeat_needed", float("inf")), f.numbers["repeat_worst"]))
     table = Table("How alike the runs are", tuple(columns), rows, brief=_BRIEF)

@@ -7,18 +7,18 @@ from collections.abc import Sequence
 from soakwatch.core.formatting import number, share_text, utc
 from soakwatch.core.units import show_bytes, show_seconds
 from soakwatch.judge.record_trust import seal_words
-from soakwatch.report.blocks import HTML, Block, Cell, Column, Facts, Table, Text
+from soakwatch.report.blocks import HTML, Block, Facts, ReportCell, ReportColumn, Table, Text
 from soakwatch.report.page import Page
 from soakwatch_model.finding import Outcome
 
 ORDER = 11
 TITLE = "Run and targets"
 _COLUMNS = (
-    Column("target", "name"),
-    Column("role"),
-    Column("verdict"),
-    Column("reason", "reason"),
-    Column("findings", "count"),
+    ReportColumn("target", "name"),
+    ReportColumn("role"),
+    ReportColumn("verdict"),
+    ReportColumn("reason", "reason"),
+    ReportColumn("findings", "count"),
 )
 
 
@@ -42,11 +42,11 @@ def blocks(page: Page) -> Sequence[Block]:
     failed_ns = verdict.first_failure_ns
     if failed_ns is not None:
         run.append(("first failure (UTC)", utc(failed_ns)))
-    rows: list[list[Cell | str]] = [
+    rows: list[list[ReportCell | str]] = [
         [
-            Cell(target.target, link=f"target-{place}"),
+            ReportCell(target.target, link=f"target-{place}"),
             target.role,
-            Cell(target.outcome.value, outcome=target.outcome),
+            ReportCell(target.outcome.value, outcome=target.outcome),
             target.reason,
             _counts(page, target.target),
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from soakwatch.core.formatting import number, subject, utc
-from soakwatch.report.blocks import BRIEF, HTML, Block, Column, Folded, Table, Text
+from soakwatch.report.blocks import BRIEF, HTML, Block, Folded, ReportColumn, Table, Text
 from soakwatch.report.page import Page
 from soakwatch_rules.wording.quantities import counted
 
@@ -21,14 +21,14 @@ def blocks(page: Page) -> Sequence[Block] | None:
     if not aside:
         return None
     columns = (
-        Column("target", "name"),
-        Column("readings of", "name"),
-        Column("set aside", "number"),
-        Column("of", "number"),
-        Column("first (UTC)", "time"),
-        Column("last (UTC)", "time"),
-        Column("why it cannot be"),
-        Column("what that leaves open"),
+        ReportColumn("target", "name"),
+        ReportColumn("readings of", "name"),
+        ReportColumn("set aside", "number"),
+        ReportColumn("of", "number"),
+        ReportColumn("first (UTC)", "time"),
+        ReportColumn("last (UTC)", "time"),
+        ReportColumn("why it cannot be"),
+        ReportColumn("what that leaves open"),
     )
     rows = [
         [

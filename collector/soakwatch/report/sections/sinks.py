@@ -12,7 +12,7 @@ from soakwatch.core.formatting import number, utc
 from soakwatch.core.units import show_seconds
 from soakwatch.record.model import SeriesKey
 from soakwatch.record.source import ReportSource
-from soakwatch.report.blocks import BRIEF, HTML, Block, Column, Table, Text
+from soakwatch.report.blocks import BRIEF, HTML, Block, ReportColumn, Table, Text
 from soakwatch.report.page import Page
 from soakwatch_model.sample import object_labels
 from soakwatch_model.series import Series
@@ -73,11 +73,11 @@ def blocks(page: Page) -> Sequence[Block] | None:
     if not accounts:
         return None
     columns = (
-        Column("sink", "name"),
-        Column("lines written", "number"),
-        Column("rejected", "number"),
-        Column("furthest behind"),
-        Column("when the run ended"),
+        ReportColumn("sink", "name"),
+        ReportColumn("lines written", "number"),
+        ReportColumn("rejected", "number"),
+        ReportColumn("furthest behind"),
+        ReportColumn("when the run ended"),
     )
     rows = [
         [account.name, number(account.written), number(account.refused), account.lag, account.end]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from soakwatch.judge.verdict import NOT_OBSERVABLE, NOT_REQUIRED
-from soakwatch.report.blocks import CONSOLE, HTML, Block, Cell, Column, Folded, Format, Table, Text
+from soakwatch.report.blocks import CONSOLE, HTML, Block, Folded, Format, ReportCell, ReportColumn, Table, Text
 from soakwatch.report.page import Page, worst_first
 from soakwatch.report.summaries import undecided
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
@@ -29,16 +29,16 @@ def _page_blocks(page: Page) -> list[Block]:
         (index for index, f in enumerate(findings) if f.outcome in unjudged), key=lambda i: worst_first(findings[i])
     )
     columns = (
-        Column("outcome"),
-        Column("target", "name"),
-        Column("rule", "time"),
-        Column("object", "name"),
-        Column("reason"),
-        Column("to resolve"),
+        ReportColumn("outcome"),
+        ReportColumn("target", "name"),
+        ReportColumn("rule", "time"),
+        ReportColumn("object", "name"),
+        ReportColumn("reason"),
+        ReportColumn("to resolve"),
     )
-    rows: list[list[Cell | str]] = [
+    rows: list[list[ReportCell | str]] = [
         [
-            Cell(row.outcome.value, outcome=row.outcome),
+            ReportCell(row.outcome.value, outcome=row.outcome),
             ", ".join(row.targets),
             row.rule,
             (f"{row.count}: " if len(row.indexes) > 1 else "") + (row.about or "the target"),

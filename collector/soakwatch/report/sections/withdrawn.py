@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from soakwatch.core.formatting import subject, utc
-from soakwatch.report.blocks import BRIEF, HTML, Block, Cell, Column, Folded, Table, Text
+from soakwatch.report.blocks import BRIEF, HTML, Block, Folded, ReportCell, ReportColumn, Table, Text
 from soakwatch.report.page import Page
 from soakwatch.report.summaries import withdrawn_text
 
@@ -20,16 +20,16 @@ def blocks(page: Page) -> Sequence[Block] | None:
     if not withdrawn:
         return None
     columns = (
-        Column("warning"),
-        Column("withdrawn (UTC)", "time"),
-        Column("target", "name"),
-        Column("rule"),
-        Column("object", "name"),
-        Column("what was reported"),
+        ReportColumn("warning"),
+        ReportColumn("withdrawn (UTC)", "time"),
+        ReportColumn("target", "name"),
+        ReportColumn("rule"),
+        ReportColumn("object", "name"),
+        ReportColumn("what was reported"),
     )
-    rows: list[list[Cell | str]] = [
+    rows: list[list[ReportCell | str]] = [
         [
-            Cell(f.outcome.value, outcome=f.outcome),
+            ReportCell(f.outcome.value, outcome=f.outcome),
             utc(time_ns),
             f.target,
             f.rule,
