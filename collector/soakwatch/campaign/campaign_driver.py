@@ -412,7 +412,7 @@ class Driver:
         assert run.folder is not None
         labels = {
             **campaign.labels,
-            **campaign.cell_labels.get(cell.id, {}),
+            **cell.labels,
             **cell.values,
             "campaign": campaign.name,
             "cell": cell.id if len(cell.id) <= MAX_TEXT else self._names[cell.id],

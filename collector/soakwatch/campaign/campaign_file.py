@@ -9,14 +9,14 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from soakwatch.campaign.axes_and_cells import TESTBED, AxisDraft, CellDraft, Matrix, read_matrix, written
+from soakwatch.campaign.axes_and_cells import TESTBED, Matrix, changes_of, read_matrix, written
 from soakwatch.campaign.campaign_keys import MAX_RUNS, Campaign, CampaignKeys, Outline
-from soakwatch.campaign.campaign_model import Cell, Testbed
+from soakwatch.campaign.campaign_model import Axis
 from soakwatch.campaign.command_placeholders import RUN_FACTS, placeholders
 from soakwatch.campaign.ledger import LEDGER, read_ledger
 from soakwatch.campaign.tables.parse import tables_and_problems
@@ -24,7 +24,7 @@ from soakwatch.core.errors import PlanError, SoakwatchError
 from soakwatch.core.labels import label_name, label_text
 from soakwatch.core.suggest import hint
 from soakwatch.core.validation import problems as problems_of
-from soakwatch.core.yaml import Document, Plain, Problem, parse, plan_error, read_text
+from soakwatch.core.yaml import Document, Problem, parse, plan_error, read_text
 from soakwatch.core.yaml import Path as Place
 from soakwatch.judge.calibration import reference_path
 from soakwatch.plan import Plan, plan_of
@@ -44,12 +44,12 @@ def load_campaign(path: Path) -> Campaign:
     outline, document, matrix = _read(path)
     base = _base(document, outline)
     _check_values(document, base, matrix)
-    plans = _plans(document, base, matrix.cells, outline)
+    plans = _plans(document, base, outline)
     texts = {key: plan.text for key, plan in plans.items()}
     meaning = {
         "plans": {f"{cell}\0{testbed}": text for (cell, testbed), text in texts.items()},
         "labels": outline.labels,
-        "cell labels": {cell.id: dict(draft.labels) for cell, draft in zip(outline.cells, matrix.cells, strict=True)},
+        "cell labels": {cell.id: dict(cell.labels) for cell in outline.cells},
         "seed": outline.seed,
         "before": outline.before.words if outline.before else (),
         "after": outline.after.words if outline.after else (),
@@ -88,7 +88,7 @@ def _read(path: Path) -> tuple[Outline, Document, Matrix]:
     problems = _label_problems(document, keys)
     commands = [command for command in (keys.before, keys.after) if command]
     used = {TESTBED, *(name for command in commands for name in placeholders(command.words))}
-    matrix = read_matrix(document, keys.matrix, keys.exclude, keys.include, used)
+    matrix = read_matrix(document, keys, used)
     problems += matrix.problems
     problems += _command_problems(document, keys, matrix)
     if keys.repeat.until is not None:
@@ -97,20 +97,18 @@ def _read(path: Path) -> tuple[Outline, Document, Matrix]:
         except SoakwatchError as error:
             problems.append(document.problem(("repeat", "until", "of"), f"of: {error}"))
     problems += _testbed_problems(document, keys, matrix)
-    axes = tuple(axis.axis() for axis in matrix.axes)
-    problems += tables_and_problems(document, axes)[1]
+    problems += tables_and_problems(document, matrix.axes)[1]
     if problems:
         raise plan_error(document.origin, problems)
-    cells = tuple(Cell(dict(draft.values), _patch(draft)) for draft in matrix.cells)
+    cells = matrix.cells
     if len(cells) * keys.repeat.at_most > MAX_RUNS:
         message = f"{len(cells)} cells, {keys.repeat.at_most} times each, are more than {MAX_RUNS} runs: repeat less"
         raise plan_error(document.origin, [document.problem(("repeat",), message)])
     more = {
         "file": path,
-        "axes": axes,
+        "axes": matrix.axes,
         "cells": cells,
         "labels": {name: written(document, ("labels", name), text) for name, text in keys.labels.items()},
-        "cell_labels": {cell.id: draft.labels for cell, draft in zip(cells, matrix.cells, strict=True) if draft.labels},
         "pinned": {cell.id: cell.values[TESTBED] for cell in cells if TESTBED in cell.values},
     }
     return Outline.model_construct(**{**dict(keys), **more}), document, matrix
@@ -121,10 +119,6 @@ def _default_name(path: Path) -> str:
     if (path.parent / LEDGER).is_file() and (entries := read_ledger(path.parent)) and entries[0].text("name"):
         return entries[0].text("name")
     return _NOT_IN_NAME.sub("-", path.stem).strip("-._")[:60].strip("-._") or "campaign"
-
-
-def _patch(draft: CellDraft) -> dict[str, Plain]:
-    return {change.path: change.value for change in draft.changes}
 
 
 def _label_problems(document: Document, keys: CampaignKeys) -> list[Problem]:
@@ -212,7 +206,7 @@ def _check_values(document: Document, base: Document, matrix: Matrix) -> None:
     """Raises PlanError for values that patch nothing, that make the plan of another value, and for axes that overwrite
     each other."""
     problems: list[Problem] = []
-    earlier: list[tuple[AxisDraft, Place]] = []
+    earlier: list[tuple[Axis, Place]] = []
     for axis in matrix.axes:
         plans = {}
         for value in axis.values:
@@ -262,7 +256,6 @@ def _value_errors(document: Document, base: Document, matrix: Matrix) -> list[st
 def _plans(
     document: Document,
     base: Document,
-    drafts: Sequence[CellDraft],
     outline: Outline,
 ) -> dict[tuple[str, str], Plan]:
     """The plan of every cell on every testbed that may run it. Raises PlanError with what is wrong with any."""
@@ -273,11 +266,11 @@ def _plans(
         own: tuple[str, ...] = ()
     except PlanError as error:
         own = error.problems
-    for draft, cell in zip(drafts, outline.cells, strict=True):
+    for cell in outline.cells:
         for bed in outline.testbeds:
             if outline.pinned.get(cell.id, bed.name) != bed.name:
                 continue
-            steps = (*draft.changes, *_changes(bed))
+            steps = (*cell.changes, *changes_of(bed.patch, ("testbeds", bed.name, "set"), f"testbed {bed.name}"))
             try:
                 plans[cell.id, bed.name] = plan_of(patched(base, steps, document))
             except PlanError as error:
@@ -290,12 +283,6 @@ def _plans(
         more = [f"{document.origin}: {len(lines) - _MAX_SHOWN} more"] if len(lines) > _MAX_SHOWN else []
         raise PlanError(*lines[:_MAX_SHOWN], *more)
     return plans
-
-
-def _changes(bed: Testbed) -> Iterator[PlanChange]:
-    """What is different on a testbed."""
-    for path, value in bed.patch.items():
-        yield PlanChange(path, value, ("testbeds", bed.name, "set", path), f"testbed {bed.name}")
 
 
 def _placed(document: Document, base: Document, steps: Sequence[PlanChange], sentence: str) -> str:

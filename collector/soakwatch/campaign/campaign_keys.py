@@ -1,6 +1,6 @@
 """A campaign: the keys of its file, of which the JSON Schema is made, and what is read from them.
 
-The matrix is only shaped here (names and what belongs to them): ``matrix.py`` reads axes and values.
+``axes_and_cells.py`` makes axes and cells of what the file says of the matrix.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, JsonValue, WithJsonSchema, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema, model_validator
 
 from soakwatch.campaign.campaign_model import Axis, Cell, Testbed
 from soakwatch.core.units import seconds, share
@@ -20,53 +20,17 @@ from soakwatch.plan.parts import DURATION_SCHEMA, Duration, Name, PlanModel, Tex
 COMMAND_TIMEOUT_S = 600.0
 MAX_RUNS = 10_000
 MAX_REPEAT = 1000
+MAX_NAME = 100
 DEFAULT_AT_MOST = 30
 ENOUGH_FOR_AN_INTERVAL = 6
 """With fewer values the median has no interval of 95 % without assuming a distribution."""
 
 _SHARE_SCHEMA: dict[str, Plain] = {"type": ["string", "number"], "examples": ["2%"]}
 _SCALAR_SCHEMA: dict[str, Plain] = {"type": ["string", "number", "boolean"]}
-_PATCH_SCHEMA: dict[str, Plain] = {
-    "type": "object",
-    "description": "what changes in the plan: value by path, such as phases.soak.load: 80%",
-}
-_PATHS_SCHEMA: dict[str, Plain] = {
-    "anyOf": [{"type": "string", "minLength": 1}, {"type": "array", "minItems": 1, "items": {"type": "string"}}]
-}
-_VALUE_SCHEMA: dict[str, Plain] = {
-    "anyOf": [
-        _SCALAR_SCHEMA,
-        {
-            "type": "object",
-            "properties": {"name": _SCALAR_SCHEMA, "set": _PATCH_SCHEMA, "value": {}},
-            "required": ["name"],
-            "additionalProperties": False,
-        },
-    ]
-}
-_AXIS_SCHEMA: dict[str, Plain] = {
-    "anyOf": [
-        {"type": "array", "minItems": 1, "items": _VALUE_SCHEMA},
-        {
-            "type": "object",
-            "properties": {"set": _PATHS_SCHEMA, "values": {"type": "array", "items": _VALUE_SCHEMA}},
-            "required": ["set"],
-            "additionalProperties": False,
-        },
-    ]
-}
-_MATCH_SCHEMA: dict[str, Plain] = {
-    "type": "object",
-    "minProperties": 1,
-    "additionalProperties": {"anyOf": [_SCALAR_SCHEMA, {"type": "array", "minItems": 1, "items": _SCALAR_SCHEMA}]},
-}
-_INCLUDE_SCHEMA: dict[str, Plain] = {**_MATCH_SCHEMA, "properties": {"set": _PATCH_SCHEMA}}
 
 
 def _text(value: object) -> object:
-    if isinstance(value, bool | int | float) and value is not None:
-        return value_name(value)
-    return value
+    return value_name(value) if isinstance(value, bool | int | float) else value
 
 
 def _rest(value: object) -> float:
@@ -85,6 +49,96 @@ def _half_width(value: object) -> float:
 
 def _command(value: object) -> object:
     return value if isinstance(value, Mapping) else {"run": value}
+
+
+def _scalar(value: JsonValue) -> JsonValue:
+    if value is None or isinstance(value, list | dict):
+        raise ValueError(f"expected a word or a number, found {shown(value)}")
+    return value
+
+
+def _name(value: JsonValue) -> JsonValue:
+    """A number stays one, for it may go to the plan."""
+    name = value_name(value)
+    if not (0 < len(name) <= MAX_NAME and name.isprintable() and name == name.strip()):
+        raise ValueError(f"{name[:40]!r} cannot be the name of a value: write one line of 1 to {MAX_NAME} characters")
+    return value
+
+
+def _several(value: object) -> object:
+    return value if isinstance(value, list) else [value]
+
+
+def _axis(value: object) -> object:
+    """A list of values, of which each says itself what it changes, is an axis without paths."""
+    if value == []:
+        raise ValueError("has no value: write at least one")
+    if not isinstance(value, list | Mapping):
+        raise ValueError(f"expected a list of values, or {{set: PATH, values: [...]}}; found {shown(value)}")
+    return {"set": [], "values": value} if isinstance(value, list) else value
+
+
+def _axis_value(value: object) -> object:
+    if value is None or isinstance(value, list):
+        raise ValueError(
+            f"expected a value, found {shown(value)}: write a word, or {{name: NAME, set: {{PATH: VALUE}}}}"
+        )
+    return value if isinstance(value, Mapping) else {"name": value}
+
+
+Scalar = Annotated[JsonValue, AfterValidator(_scalar), WithJsonSchema(_SCALAR_SCHEMA)]
+ValueName = Annotated[Scalar, AfterValidator(_name)]
+Choice = Annotated[
+    list[Scalar],
+    Field(min_length=1),
+    BeforeValidator(_several, json_schema_input_type=Scalar | Annotated[list[Scalar], Field(min_length=1)]),
+]
+"""A value of an axis, or several."""
+Paths = Annotated[
+    list[Text], BeforeValidator(_several, json_schema_input_type=Text | Annotated[list[Text], Field(min_length=1)])
+]
+Patch = Annotated[
+    dict[str, JsonValue] | None,
+    Field(description="what changes in the plan: value by path, such as phases.soak.load: 80%"),
+]
+
+
+class AxisValueKeys(PlanModel):
+    """A value of an axis with a name of its own, and what it changes in the plan."""
+
+    name: Annotated[ValueName, Field(description="its label")]
+    set: Patch = None
+    value: Annotated[JsonValue, Field(description="goes to the paths of the axis; default: the name")] = None
+
+
+AxisValueItem = Annotated[AxisValueKeys, BeforeValidator(_axis_value, json_schema_input_type=Scalar | AxisValueKeys)]
+
+
+class AxisKeys(PlanModel):
+    """An axis whose values go to the same paths of the plan."""
+
+    set: Annotated[Paths, Field(description="path that its values go to, or several")]
+    values: Annotated[list[AxisValueItem] | None, Field(description="default: those that include names")] = None
+
+
+AxisItem = Annotated[
+    AxisKeys,
+    BeforeValidator(_axis, json_schema_input_type=Annotated[list[AxisValueItem], Field(min_length=1)] | AxisKeys),
+]
+
+
+class IncludeKeys(PlanModel):
+    """Cells by some of their values, and what they change in the plan; a key that is no axis becomes a label."""
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, Choice]
+
+    set: Patch = None
+
+    @property
+    def choices(self) -> Mapping[str, Choice]:
+        """Values by axis or label."""
+        return self.__pydantic_extra__
 
 
 class Command(PlanModel):
@@ -156,9 +210,7 @@ def _repeat(value: object) -> object:
 class TestbedKeys(PlanModel):
     """What is different on one testbed."""
 
-    set: Annotated[
-        dict[str, JsonValue], Field(default_factory=dict, description="what changes in the plan: value by path")
-    ]
+    set: Patch = None
 
 
 class Retry(PlanModel):
@@ -181,18 +233,15 @@ class CampaignKeys(PlanModel):
     plan: Annotated[Text | dict[str, JsonValue], Field(description="file of the base plan, or the plan itself")]
     labels: Annotated[dict[str, LabelText], Field(default_factory=dict, description="labels of every run")]
     matrix: Annotated[
-        dict[
-            str,
-            Annotated[JsonValue, WithJsonSchema(_AXIS_SCHEMA)],
-        ],
+        dict[str, AxisItem],
         Field(min_length=1, description="axes: their values, each a label and what it changes in the plan"),
     ]
     exclude: Annotated[
-        list[Annotated[dict[str, JsonValue], WithJsonSchema(_MATCH_SCHEMA)]],
+        list[Annotated[dict[str, Choice], Field(min_length=1)]],
         Field(default_factory=list, description="cells that are left out, by some of their values"),
     ]
     include: Annotated[
-        list[Annotated[dict[str, JsonValue], WithJsonSchema(_INCLUDE_SCHEMA)]],
+        list[IncludeKeys],
         Field(default_factory=list, description="cells that are added, or changed where all named values are theirs"),
     ]
     repeat: Annotated[
@@ -235,7 +284,7 @@ class CampaignKeys(PlanModel):
     def testbeds(self) -> tuple[Testbed, ...]:
         """The testbeds that are used, in the order of the file; of one without a name the name is ""."""
         used = [(name, bed) for name, bed in self.beds.items() if self.testbed in {None, name}]
-        return tuple(Testbed(name, {} if bed is None else bed.set) for name, bed in used) or (Testbed(""),)
+        return tuple(Testbed(name, (bed and bed.set) or {}) for name, bed in used) or (Testbed(""),)
 
     @property
     def retry_inconclusive(self) -> int:
@@ -246,14 +295,13 @@ class CampaignKeys(PlanModel):
 class Outline(CampaignKeys):
     """What a campaign's file says by itself: enough to know how a campaign stands, not to run it.
 
-    ``labels`` go to every run, ``cell_labels`` to those of one cell; ``pinned`` cells run on one testbed only.
+    ``labels`` go to every run; ``pinned`` cells run on one testbed only.
     ``seconds`` is how long a run of a cell is planned to last, where that is known. ``file`` is the file that was read.
     """
 
     file: Path
     axes: tuple[Axis, ...]
     cells: tuple[Cell, ...]
-    cell_labels: Mapping[str, Mapping[str, str]]
     pinned: Mapping[str, str]
     seconds: Mapping[str, float] = {}
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path as FilePath
 
 from pydantic import JsonValue
 
 from soakwatch.core.errors import SoakwatchError
+from soakwatch.core.yaml import Path
+from soakwatch.plan.patch import PlanChange
 
 
 class CampaignError(SoakwatchError):
@@ -17,27 +19,42 @@ class CampaignError(SoakwatchError):
 
 @dataclass(frozen=True, slots=True)
 class AxisValue:
-    """A value of an axis: its name in tables, and what it changes in the plan, by path (``targets.gen.role``)."""
+    """A value of an axis: its name in tables, what it changes in the plan, and where the file has it. ``plain``: it
+    leaves the plan as it is, and says so (``set: {}``)."""
 
     name: str
-    patch: Mapping[str, JsonValue] = field(default_factory=dict)
+    changes: tuple[PlanChange, ...] = ()
+    place: Path = ()
+    plain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """A dimension of the matrix, its values in the order of the file."""
+    """A dimension of the matrix, its values in the order of the file. They are put at ``paths``; without any, each
+    value says itself what it changes."""
 
     name: str
     values: tuple[AxisValue, ...]
+    paths: tuple[str, ...] = ()
+
+    def value(self, name: str) -> AxisValue | None:
+        """The value of a name."""
+        return next((value for value in self.values if value.name == name), None)
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One combination of values. ``values`` is the value's name by axis, in the order of the axes; they become labels
-    of its runs. ``patch`` is everything that it changes in the plan."""
+    """One combination of values. ``values`` is the value's name by axis, in the order of the axes; they and ``labels``
+    become labels of its runs. ``changes`` are all that it changes in the plan, in order."""
 
     values: Mapping[str, str]
-    patch: Mapping[str, JsonValue] = field(default_factory=dict)
+    changes: tuple[PlanChange, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def patch(self) -> dict[str, JsonValue]:
+        """What the plan has in the end, by path."""
+        return {change.path: change.value for change in self.changes}
 
     @property
     def id(self) -> str:
@@ -64,7 +81,7 @@ class CellRun:
     state: str = "waiting"
     verdict: str | None = None
     reason: str = ""
-    folder: Path | None = None
+    folder: FilePath | None = None
     testbed: str = ""
     begin_ns: int | None = None
     end_ns: int | None = None
@@ -76,7 +93,7 @@ class CampaignState:
     repetition of a cell all attempts."""
 
     name: str
-    folder: Path
+    folder: FilePath
     axes: tuple[Axis, ...]
     cells: tuple[Cell, ...]
     runs: tuple[CellRun, ...]

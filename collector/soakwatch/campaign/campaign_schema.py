@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from soakwatch.campaign.campaign_keys import CampaignKeys
 from soakwatch.core.yaml import Plain
-from soakwatch.plan.plan_schema import DIALECT, cut_to_its_head, plan_schema, tidy
-
-_OPTIONAL = ("labels", "exclude", "include", "before", "after", "testbeds", "retry", "figures")
+from soakwatch.plan.plan_schema import DIALECT, allow_nothing, cut_to_its_head, plan_schema, tidy
 
 
 def campaign_schema() -> dict[str, Plain]:
@@ -14,6 +12,7 @@ def campaign_schema() -> dict[str, Plain]:
 
     It knows less than ``soakwatch campaign plan``: paths into the plan, and values that patch nothing.
     """
+    needed = ("plan", "matrix")
     schema: dict[str, Plain] = CampaignKeys.model_json_schema()
     definitions = _dict(schema.setdefault("$defs", {}))
     plan = plan_schema()
@@ -28,9 +27,8 @@ def campaign_schema() -> dict[str, Plain]:
     }
     for definition in definitions.values():
         cut_to_its_head(_dict(definition))
-    for key in _OPTIONAL:
-        keys[key] = {"anyOf": [keys[key], {"type": "null"}]}
-    schema["required"] = ["plan", "matrix"]
+    allow_nothing(keys, needed)
+    schema["required"] = list(needed)
     tidy(schema)
     return {"$schema": DIALECT, **schema, "title": "Soakwatch campaign", "description": "A campaign of Soakwatch."}
 

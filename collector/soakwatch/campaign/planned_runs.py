@@ -83,7 +83,7 @@ def plan_data(campaign: Campaign) -> dict[str, Plain]:
             {
                 "cell": cell.id,
                 "values": dict(cell.values),
-                "labels": dict(campaign.cell_labels.get(cell.id, {})),
+                "labels": dict(cell.labels),
                 "set": dict(cell.patch),
                 "seconds": campaign.seconds[cell.id],
             }

@@ -11,6 +11,8 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from pydantic import JsonValue
+
 from soakwatch.core.suggest import hint
 from soakwatch.core.validation import shown
 from soakwatch.core.yaml import Document, Path, Plain, Problem, parse, placeless, plan_error, value_name
@@ -30,7 +32,7 @@ class PlanChange:
     """
 
     path: str
-    value: Plain
+    value: JsonValue
     place: Path
     whose: str
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from pydantic import BaseModel
 
@@ -53,10 +53,7 @@ def plan_schema(registry: Registry = INSTALLED) -> dict[str, Plain]:
         cut_to_its_head(_dict(definition))
     phases = _dict(_list(_dict(keys["phases"])["anyOf"])[0])
     phases["items"] = _PHASE
-    # A key with nothing behind it is a key that is not there.
-    for key in keys.keys() - {"targets"}:
-        if _NULL not in _list(_dict(keys[key]).get("anyOf")):
-            keys[key] = {"anyOf": [keys[key], _NULL]}
+    allow_nothing(keys, {"targets"})
     # A plan's name comes from its file where it gives none; one of duration and phases must be there.
     schema["required"] = ["targets"]
     schema["patternProperties"] = {"^x-": {}}
@@ -162,6 +159,13 @@ def _type(parameter: Parameter) -> dict[str, Plain]:
 def _dict(value: Plain) -> dict[str, Plain]:
     assert isinstance(value, dict)
     return value
+
+
+def allow_nothing(keys: dict[str, Plain], needed: Collection[str]) -> None:
+    """A key with nothing behind it is a key that is not there, but for those that are needed."""
+    for key in keys.keys() - set(needed):
+        if _NULL not in _list(_dict(keys[key]).get("anyOf")):
+            keys[key] = {"anyOf": [keys[key], _NULL]}
 
 
 def tidy(value: Plain) -> None:

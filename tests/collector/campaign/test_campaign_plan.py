@@ -158,6 +158,27 @@ WRONG = {
         BASE + "matrix:\n  kind:\n    - {name: L3, set: {phases.soak: 1s}}\n    - {name: L4, set: {phases.1.soak: 1s}}",
         "campaign.yaml:6:7: kind: 'L4' makes the same plan as 'L3': one of them patches nothing",
     ),
+    "values without a path": (
+        BASE + "matrix:\n  n: {values: [1s, 2s]}\n",
+        "campaign.yaml:4:3: the key 'set' is missing",
+    ),
+    "key of an axis that is no key": (
+        BASE + "matrix:\n  n: {set: phases.soak, value: [1s, 2s]}\n",
+        "campaign.yaml:4:25: unknown key 'value'; did you mean 'values'?",
+    ),
+    "key of a value that is no key": (
+        BASE + "matrix:\n  n: [{name: x, sett: {web: false}}]\n",
+        "campaign.yaml:4:17: unknown key 'sett'; did you mean 'set'?",
+    ),
+    "value that has nowhere to go": (
+        BASE + "matrix:\n  n: [{name: x, value: 3}]\n",
+        "campaign.yaml:4:17: n: value has no path to go to: give the axis one, or write set",
+    ),
+    "no value": (BASE + "matrix:\n  n: []\n", "campaign.yaml:4:6: n: has no value: write at least one"),
+    "value that is a list": (
+        BASE + "matrix:\n  n: [a, [b]]\nbefore: [./flash, '{n}']\n",
+        "campaign.yaml:4:10: n: expected a value, found a list: write a word, or {name: NAME, set: {PATH: VALUE}}",
+    ),
     "two values of one name": (
         BASE + "matrix:\n  n: {set: phases.soak, values: [800ms, 900ms, 800ms]}\n",
         "campaign.yaml:4:48: n: two values are called '800ms' (the first in line 4): rename one",
@@ -217,6 +238,14 @@ WRONG = {
     "nothing left": (
         BASE + "matrix: {n: {set: phases.soak, values: [1s]}}\nexclude: [{n: 1s}]\n",
         "no cell is left",
+    ),
+    "exclude of nothing": (
+        BASE + "matrix: {n: {set: phases.soak, values: [1s, 2s]}}\nexclude: [{n: [1s, ~]}]\n",
+        "campaign.yaml:4:20: n: expected a word or a number, found nothing",
+    ),
+    "include that is no word": (
+        BASE + "matrix: {n: {set: phases.soak, values: [1s, 2s]}}\ninclude: [{n: {a: b}, set: {web: false}}]\n",
+        "campaign.yaml:4:15: n: expected a word or a number, found keys and values",
     ),
     "include that adds nothing": (
         BASE + "matrix: {n: {set: phases.soak, values: [1s]}}\ninclude: [{n: 1s}]\n",
