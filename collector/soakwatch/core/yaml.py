@@ -68,7 +68,7 @@ class Document:
     values: Mapping[Path, tuple[int, int]] = field(default_factory=dict)
     keys: Mapping[Path, tuple[int, int]] = field(default_factory=dict)
     changed: Mapping[Path, str] = field(default_factory=dict)
-    """The text of numbers that Python would write differently (``7.10``, ``08``)."""
+    """The text of numbers that ``value_name`` would write differently (``7.10``, ``7.0``, ``08``)."""
     origins: Mapping[Path, str] = field(default_factory=dict)
 
     def position(self, path: Path, *, key: bool = False) -> tuple[int, int]:
@@ -255,7 +255,7 @@ class _Walk:
         if node.tag == _STR:
             return str(node.value)
         plain = scalar(node.value)
-        if isinstance(plain, int | float) and not isinstance(plain, bool) and str(plain) != node.value:
+        if isinstance(plain, int | float) and not isinstance(plain, bool) and value_name(plain) != node.value:
             self.changed[path] = str(node.value)
         return plain
 

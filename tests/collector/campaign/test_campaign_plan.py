@@ -90,9 +90,9 @@ def test_the_plan_of_a_cell_is_the_patched_one(here: Here, write: Write) -> None
 
 
 def test_numbers_are_called_as_they_are_written(here: Here, write: Write) -> None:
-    """7.1 and 7.10 are two releases; the command before each run is what uses them."""
-    write("plan: plan.yaml\nmatrix:\n  release: [7.1, 7.10]\nbefore: [./flash, '{release}']\n")
-    assert cells(here) == ["release=7.1", "release=7.10"]
+    """7, 7.0, 7.1 and 7.10 are four releases; the command before each run is what uses them."""
+    write("plan: plan.yaml\nmatrix:\n  release: [7, 7.0, 7.1, 7.10]\nbefore: [./flash, '{release}']\n")
+    assert cells(here) == ["release=7", "release=7.0", "release=7.1", "release=7.10"]
 
 
 def test_a_number_becomes_a_word_of_a_command_as_it_is_written(here: Here, write: Write) -> None:
