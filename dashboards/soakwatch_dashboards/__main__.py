@@ -10,11 +10,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from soakwatch.transfer.sinks import grafana
 from soakwatch.transfer.sinks.grafana import EMPTY_FOLDERS, Grafana, provisioning
 from soakwatch_dashboards import compare, device, fleet, monitor, run
 from soakwatch_dashboards.board import Board, to_json
 
-HOME = Path(__file__).parents[2] / "collector" / "soakwatch" / "sinks" / "grafana" / "dashboards"
+HOME = Path(grafana.__file__).parent / "dashboards"
 DEPLOY = Path(__file__).parents[2] / "deploy" / "grafana" / "provisioning"
 IN_COMPOSE = Grafana("http://influxdb:8086", "soak", "$__file{/run/secrets/influxdb_token}", "/etc/grafana/soakwatch")
 """Addresses as the containers of ``deploy/compose.yaml`` see them."""

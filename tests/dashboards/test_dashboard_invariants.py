@@ -10,7 +10,7 @@ from typing import cast
 
 import pytest
 from soakwatch_dashboards import compare
-from soakwatch_dashboards.__main__ import boards, texts
+from soakwatch_dashboards.__main__ import HOME, boards, texts
 from soakwatch_dashboards.fleet import ZERO_MS
 from soakwatch_dashboards.influx import SOURCE_UID as ASKED_UID
 from soakwatch_dashboards.influx import series
@@ -63,6 +63,7 @@ def test_five_dashboards_and_what_is_committed_is_what_the_code_makes() -> None:
     made, committed = dict(texts()), dashboards()
     assert made == dict(texts())
     stale = [name for name in {*made, *committed} if made.get(name) != committed.get(name)]
+    assert {file.name for file in HOME.iterdir()} == set(committed), "the command writes where the collector reads"
     assert stale == [], "run: PYTHONPATH=dashboards .venv/bin/python -m soakwatch_dashboards"
     assert {board.title.split(" · ")[1] for board in boards()} == {"Run", "Device", "Compare", "Fleet", "Monitor"}
 
