@@ -8,11 +8,15 @@ from grafana_foundation_sdk.models.dashboard import Panel
 
 from soakwatch_dashboards.board import DEVICE_UID, RUN_UID, THIS_SOURCE
 from soakwatch_dashboards.influx import TIME, Query, one_of, series, total
-from soakwatch_dashboards.panels import Column, of_load, of_unit, rows, share_strip, strip, timeline
+from soakwatch_dashboards.panels import Column, limit_line, of_load, of_unit, rows, share_strip, strip, timeline
 from soakwatch_dashboards.style import ANSWERED, OUTCOMES, PHASES, STATES
 from soakwatch_model.metric import CATALOGUE
 from soakwatch_model.metric_entry import REFUSED
 
+HERE = one_of("run", "target")
+ONE_PROCESS = one_of("run", "target", "process")
+ONE_PORT = one_of("run", "target", "interface")
+"""Conditions: the chosen run and target, and of it the chosen process or interface."""
 _FIELD = "${{__data.fields.{}:percentencode}}"
 """A column of the clicked row, percent-encoded, since Grafana leaves ``+``, ``&`` and ``#`` as they are."""
 EXACTLY = "from=${__data.fields.begin_ms.numeric}&to=${__data.fields.end_ms.numeric}"
@@ -61,6 +65,7 @@ def memory_of_all(where: str) -> list[Query]:
     ]
 
 
+LIMITS = {"^limit": limit_line()}
 MEMORY_LINES = {", share of": of_unit("percentunit")}
 DROP_COUNTERS = tuple(
     (metric.name, ("target", *metric.labels), metric.drops.place)

@@ -7,12 +7,11 @@ from __future__ import annotations
 from grafana_foundation_sdk.models.dashboard import DynamicConfigValue, Panel
 
 from soakwatch_dashboards.board import Row, Section
-from soakwatch_dashboards.common import LOAD_LINES, load
-from soakwatch_dashboards.influx import TIME, Query, by_labels, edge, one_of, series
+from soakwatch_dashboards.common import HERE, LOAD_LINES, load
+from soakwatch_dashboards.influx import TIME, Query, by_labels, edge, series
 from soakwatch_dashboards.panels import Column, limit_line, lines, of_unit, rows, strip
 from soakwatch_dashboards.style import ORANGE, UPNESS, in_colour
 
-_HERE = one_of("run", "target")
 _TOLD_SELDOM = DynamicConfigValue("custom.spanNulls", True)  # noqa: FBT003 - its own signature has no names
 """Sources report limits hourly and on change: a limit holds until it is reported again."""
 _EDGES = {
@@ -28,8 +27,8 @@ def _power() -> Panel:
         "Power, with the load",
         "watt",
         [
-            series("system.power", _HERE, ("sensor",), alias="$tag_sensor"),
-            series("system.energy", _HERE, ("sensor",), alias="$tag_sensor, from its energy"),
+            series("system.power", HERE, ("sensor",), alias="$tag_sensor"),
+            series("system.energy", HERE, ("sensor",), alias="$tag_sensor, from its energy"),
             *load(),
         ],
         "Of each sensor: one may be a part of another. From a counter of joules: watts are its rate.",
@@ -43,9 +42,9 @@ def hardware() -> Section:
         "Temperature",
         "celsius",
         [
-            series("system.temperature", _HERE, ("sensor",)),
-            edge("system.temperature.limit.high", _HERE, ("sensor",), "lowest limit of a sensor", of="min"),
-            edge("system.temperature.warning.high", _HERE, ("sensor",), "lowest warning of a sensor", of="min"),
+            series("system.temperature", HERE, ("sensor",)),
+            edge("system.temperature.limit.high", HERE, ("sensor",), "lowest limit of a sensor", of="min"),
+            edge("system.temperature.warning.high", HERE, ("sensor",), "lowest warning of a sensor", of="min"),
         ],
         "Of each sensor; red: the limit of the sensor that has the lowest, the table has those of all.",
         _EDGES,
@@ -55,8 +54,8 @@ def hardware() -> Section:
         "Fans: speed",
         "rotrpm",
         [
-            series("hardware.fan.speed", _HERE, ("fan",), of="min"),
-            edge("hardware.fan.speed.limit.low", _HERE, ("fan",), "highest limit of a fan", of="max"),
+            series("hardware.fan.speed", HERE, ("fan",), of="min"),
+            edge("hardware.fan.speed.limit.low", HERE, ("fan",), "highest limit of a fan", of="max"),
         ],
         "The slowest of each interval; red: the limit of the fan that has the highest.",
         _EDGES,
@@ -65,10 +64,10 @@ def hardware() -> Section:
         "Optics: power and laser current",
         "dBm",
         [
-            series("hardware.optic.rx_power", _HERE, ("optic",), of="min", alias="received $tag_optic"),
-            series("hardware.optic.tx_power", _HERE, ("optic",), of="min", alias="sent $tag_optic"),
-            edge("hardware.optic.rx_power.limit.low", _HERE, ("optic",), "highest limit of received", of="max"),
-            series("hardware.optic.bias", _HERE, ("optic",), alias="laser $tag_optic"),
+            series("hardware.optic.rx_power", HERE, ("optic",), of="min", alias="received $tag_optic"),
+            series("hardware.optic.tx_power", HERE, ("optic",), of="min", alias="sent $tag_optic"),
+            edge("hardware.optic.rx_power.limit.low", HERE, ("optic",), "highest limit of received", of="max"),
+            series("hardware.optic.bias", HERE, ("optic",), alias="laser $tag_optic"),
         ],
         "The weakest light of each interval; red: the limit of the optic that has the highest; on the right amperes.",
         {**_EDGES, "^laser ": of_unit("amp")},
@@ -103,7 +102,7 @@ def hardware() -> Section:
 
 def _works(title: str, part: str) -> Panel:
     query = Query(
-        f'SELECT min("value") AS "up" FROM "hardware.{part}.up" WHERE {_HERE} AND {TIME}'
+        f'SELECT min("value") AS "up" FROM "hardware.{part}.up" WHERE {HERE} AND {TIME}'
         f' GROUP BY time($__interval), "{part}" fill(null)',
         f"$tag_{part}",
     )
@@ -114,11 +113,11 @@ def _table(title: str, metric: str, unit: str, label: str, *, high: bool) -> Pan
     """A row for each object: now, the worst extreme, and the limits in the run, which are reported only hourly."""
     worst, word = ("max", "highest") if high else ("min", "lowest")
     queries = [
-        by_labels((name,), f'SELECT {of}("value") AS "{name}" FROM "{metric}" WHERE {_HERE} AND {TIME}', (label,))
+        by_labels((name,), f'SELECT {of}("value") AS "{name}" FROM "{metric}" WHERE {HERE} AND {TIME}', (label,))
         for name, of in (("now", "last"), (word, worst))
     ]
     queries += [
-        by_labels((name,), f'SELECT last("value") AS "{name}" FROM "{metric}.{suffix}" WHERE {_HERE}', (label,))
+        by_labels((name,), f'SELECT last("value") AS "{name}" FROM "{metric}.{suffix}" WHERE {HERE}', (label,))
         for name, suffix in (("upper limit", "limit.high"), ("lower limit", "limit.low"))
     ]
     columns = {

@@ -11,6 +11,7 @@ from soakwatch.transfer.sinks.grafana import WALL
 from soakwatch_dashboards.board import DEVICE_UID, RUN, RUN_UID, Board, Columns, Row, Section, marks, targets, variable
 from soakwatch_dashboards.common import (
     DROP_COUNTERS,
+    HERE,
     LOAD_LINES,
     MEMORY_LINES,
     THIS_RUN,
@@ -58,10 +59,10 @@ from soakwatch_dashboards.style import (
 )
 from soakwatch_model.metric import BY_NAME
 
-_RUN, _HERE = one_of("run"), one_of("run", "target")
+_RUN = one_of("run")
 _RUNNING = f'{_RUN} AND "severity" = -1'
 _STALE = '"last_ms" + "stale_after_ms" < $__to'
-_UNDER_TEST = f"{_HERE} AND \"role\" = 'dut'"
+_UNDER_TEST = f"{HERE} AND \"role\" = 'dut'"
 _GROWING = " AND ".join(
     [
         _UNDER_TEST,
@@ -80,7 +81,7 @@ def _growing(tag: str, name: str, label: str) -> QueryVariable:
             4,
             tag,
             'SELECT last("value") - first("value") AS "size" FROM "process.memory.usage"'
-            f' WHERE {_HERE} AND {TIME} GROUP BY "target", "process", "instance"',
+            f' WHERE {HERE} AND {TIME} GROUP BY "target", "process", "instance"',
         ),
         hidden=True,
         all_value="",
@@ -221,10 +222,10 @@ def _cpu() -> Panel:
         "CPU, with the load",
         "percentunit",
         [
-            spread("system.cpu.core.utilization", _HERE, core, "core"),
-            total("system.cpu.module.utilization", _HERE, ("target", "module"), "busiest module", of="max"),
-            total("system.cpu.utilization", _HERE, ("target",), "all cores", of="max"),
-            total("process.cpu.utilization", _HERE, ("target", "process", "instance"), "busiest process", of="max"),
+            spread("system.cpu.core.utilization", HERE, core, "core"),
+            total("system.cpu.module.utilization", HERE, ("target", "module"), "busiest module", of="max"),
+            total("system.cpu.utilization", HERE, ("target",), "all cores", of="max"),
+            total("process.cpu.utilization", HERE, ("target", "process", "instance"), "busiest process", of="max"),
             *load(),
         ],
         "The busiest, the median and the idlest core, as a band; all cores; the busiest process, of which 100 % is one"
@@ -268,7 +269,7 @@ def _lost() -> Panel:
         "Drops and losses a second, with the load",
         PER_SECOND,
         [
-            *dropped(_HERE),
+            *dropped(HERE),
             # The generator's losses belong to the run, not to the chosen target.
             total("load.lost.packets", _RUN, ("target",), "lost, as the generator counts"),
             total("load.failures", _RUN, ("target",), "requests failed"),
@@ -299,7 +300,7 @@ def _devices() -> Panel:
     )
     places = {metric: f"dropped: {place}" for metric, _, place in DROP_COUNTERS}
     selected = {
-        **{name: counted.format(name, _HERE, rank) for name, rank in (("failed", 3), ("warned", 2))},
+        **{name: counted.format(name, HERE, rank) for name, rank in (("failed", 3), ("warned", 2))},
         **busy,
         "now": f'SELECT last("value") AS "now" FROM "system.memory.usage" WHERE {_UNDER_TEST} AND {TIME}',
         "an hour": rising,
@@ -512,7 +513,7 @@ def board() -> Board:
     # 18 rows of the grid fit 1080 lines at the browser's 150 %, where Grafana's 12 pixels become 18.
     wall = Columns(
         [
-            (12, [(2, phases()), (6, _cpu()), (5, _lost()), (2, coverage_share(_HERE))]),
+            (12, [(2, phases()), (6, _cpu()), (5, _lost()), (2, coverage_share(HERE))]),
             (12, [(2, _reason()), (6, _memory_growth()), (7, newest_findings(_RUN))]),
         ]
     )
@@ -526,21 +527,21 @@ def board() -> Board:
     sessions = lines(
         "Sessions, with the load",
         "short",
-        [series("system.sessions", _HERE, ("target", "table")), *load()],
+        [series("system.sessions", HERE, ("target", "table")), *load()],
         "Connections that a firewall, a NAT or a balancer keeps.",
         LOAD_LINES,
     )
     used = lines(
         "Memory in use, with the load",
         "bytes",
-        [*memory_of_parts(_HERE, _GROWING), *memory_of_all(_UNDER_TEST), *load()],
+        [*memory_of_parts(HERE, _GROWING), *memory_of_all(_UNDER_TEST), *load()],
         "Resident memory of the processes that grow most, pools, all of it; on the right shares and the load.",
         {**MEMORY_LINES, **LOAD_LINES},
     )
     queues = lines(
         "Queues, with the load",
         "short",
-        [series("queue.depth", _HERE, ("target", "queue")), *load()],
+        [series("queue.depth", HERE, ("target", "queue")), *load()],
         "Packets waiting.",
         LOAD_LINES,
     )
@@ -559,7 +560,7 @@ def board() -> Board:
             _generator(),
             _flows(),
             Section("Sessions and queues, with the load", [Row(9, [(12, sessions), (12, queues)])]),
-            Section("Coverage by source", [Row(9, [(24, coverage(_HERE))])]),
+            Section("Coverage by source", [Row(9, [(24, coverage(HERE))])]),
             Section(
                 "Inconclusive findings",
                 [
