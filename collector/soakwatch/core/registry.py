@@ -3,14 +3,15 @@
 Module ``pollers/NAME.py`` is the poller NAME, ``loads/NAME.py`` the load NAME, ``detectors/NAME.py`` the rule NAME (its
 class in CamelCase), package ``sinks/NAME`` with a class Config the sink NAME. Other distributions add modules by entry
 points in the groups ``soakwatch.pollers``, ``soakwatch.loads``, ``soakwatch.rules``, ``soakwatch.sinks``, and
-``soakwatch.executors`` for ``--on``. Ours are in ``collector/plugins``; ``PLUGINS`` lists them for when they are not
-installed.
+``soakwatch.executors`` for ``--on``. Ours are in ``collector/plugins``; the extras of this distribution name those that
+are not installed.
 """
 
 from __future__ import annotations
 
 import ast
 import importlib
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -29,24 +30,31 @@ if TYPE_CHECKING:
     from soakwatch_rules.rule import Rule
 
 
-LOAD, POLLER, EXECUTOR = "load", "poller", "executor"
-PLUGINS: Mapping[str, str] = {
-    "dask": EXECUTOR,
-    "gnmi": POLLER,
-    "trex": LOAD,
-    "pktgen": LOAD,
-    "otg": LOAD,
-    "ipmi": POLLER,
-    "redfish": POLLER,
-}
-"""Our plug-ins and what each adds; the extra that installs one has its name."""
+LOAD, EXECUTOR = "load", "executor"
+_OF_A_KIND = re.compile(r"soakwatch-(\w+) *;.*\bextra *== *.(load|poller|executor)s\b")
+"""A requirement of an extra that installs all plug-ins of a kind: ``soakwatch-trex; extra == 'loads'``."""
+
+
+@lru_cache(maxsize=1)
+def plugins() -> Mapping[str, str]:
+    """Our plug-ins, installed or not, and what each adds, by the extras ``loads``, ``pollers`` and ``executors``.
+
+    Empty if Soakwatch itself is not installed, for then no extra can be.
+    """
+    from importlib.metadata import PackageNotFoundError, requires
+
+    try:
+        required = requires("soakwatch") or ()
+    except PackageNotFoundError:
+        return {}
+    return {found[1]: found[2] for line in required if (found := _OF_A_KIND.match(line))}
 
 
 def not_installed(name: str) -> str | None:
     """The sentence that a plug-in of ours is not installed; None for any other name."""
-    if name not in PLUGINS:
+    if name not in plugins():
         return None
-    return f"the {PLUGINS[name]} {name!r} is a plug-in that is not installed: {_to_install(name)}"
+    return f"the {plugins()[name]} {name!r} is a plug-in that is not installed: {_to_install(name)}"
 
 
 def _to_install(name: str) -> str:
@@ -73,7 +81,7 @@ class PluginFolder:
     def missing(self) -> tuple[str, ...]:
         """For each plug-in of ours that would add to it and is not installed: its name and how to install it."""
         there = self.names()
-        ours = sorted(name for name, word in PLUGINS.items() if word == self.word and name not in there)
+        ours = sorted(name for name, word in plugins().items() if word == self.word and name not in there)
         return tuple(f"{name}: {_to_install(name)}" for name in ours)
 
     def summary(self, name: str) -> str:
@@ -151,7 +159,7 @@ def loads(registry: Registry = INSTALLED) -> tuple[str, ...]:
 
 def is_load(name: str, registry: Registry = INSTALLED) -> bool:
     """True if a source is a load, even if its plug-in is not installed where the record is judged."""
-    return name in loads(registry) or PLUGINS.get(name) == LOAD
+    return name in loads(registry) or plugins().get(name) == LOAD
 
 
 def rules(registry: Registry = INSTALLED) -> tuple[str, ...]:

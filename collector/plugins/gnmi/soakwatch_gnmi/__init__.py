@@ -14,8 +14,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from cryptography import x509
-from cryptography.x509.oid import NameOID
 from pydantic import BaseModel, ConfigDict, Field
 
 from soakwatch.core.errors import PlanError
@@ -260,6 +258,9 @@ async def _roots(config: Config, site: SourceContext) -> tuple[bytes | None, str
 
 
 def _name_in(der: bytes) -> str | None:
+    from cryptography import x509
+    from cryptography.x509.oid import NameOID
+
     certificate = x509.load_der_x509_certificate(der)
     with suppress(x509.ExtensionNotFound):
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
