@@ -28,7 +28,7 @@ Night = tuple[MemoryRecord, Verdict]
 FOREIGN = '''
 """Temperatures of the rack, from a plug-in."""
 
-from soakwatch.report.blocks import Cell, Column, Curves, Folded, Preformatted, Table, Text
+from soakwatch.report.blocks import Curves, Folded, Preformatted, ReportCell, ReportColumn, Table, Text
 from soakwatch_model.finding import Outcome
 
 ORDER = 40
@@ -37,10 +37,10 @@ TITLE = "Rack temperatures"
 
 def blocks(page):
     key = page.source.keys(["system.cpu.utilization"])[0]
-    rows = [["inlet <b>", "21.5 °C"], [Cell("outlet", outcome=Outcome.WARN), Cell("48 °C", "bad")]]
+    rows = [["inlet <b>", "21.5 °C"], [ReportCell("outlet", outcome=Outcome.WARN), ReportCell("48 °C", "bad")]]
     return [
         Text("Measured by the rack's own sensors.", label="note"),
-        Table("Temperatures", (Column("sensor", "name"), Column("highest", "number")), rows),
+        Table("Temperatures", (ReportColumn("sensor", "name"), ReportColumn("highest", "number")), rows),
         Curves("fan speed", (page.source.series(key),), ("fan 1",)),
         Folded("2 sensors were calm", (Text("door: 20 °C"), Text("floor: 19 °C"))),
         Preformatted("raw answer", ("a  b", "1  2")),
