@@ -13,7 +13,7 @@ from soakwatch.plan import SourcePlan
 from soakwatch.sources.abc import Facts, SourceContext
 from soakwatch.sources.profiles.loading import load_profiles, platform
 from soakwatch_agent.host import probe_names, source
-from soakwatch_model.metric import BY_NAME, COUNTER, STATE, Metric
+from soakwatch_model.metric import BY_NAME, CATALOGUE, COUNTER, STATE, Metric
 from soakwatch_model.sample import Answer, Sample, object_text
 
 RARELY_S = 60.0
@@ -56,6 +56,8 @@ LABELS = {
     "cast": ("unicast",),
     "version": ("4",),
 }
+CEILINGS = frozenset(metric.ceiling for metric in CATALOGUE if metric.ceiling)
+"""What a device says that there is at most of something: far above what it uses."""
 BEGIN_S = 1_699_000_000.0
 
 
@@ -94,6 +96,8 @@ class _Series:
         name = self.metric.name
         if name in CONSTANT:
             return CONSTANT[name]
+        if name in CEILINGS:
+            return 10 * self.level
         if name.endswith("uptime"):
             return 86_400.0 + seconds
         if self.metric.kind == COUNTER:

@@ -158,7 +158,7 @@ def test_a_run_goes_on_when_its_record_is_taken_away(way: str, tmp_path: Path) -
     with RecordView.open(run) as view:
         (event,) = [stored.event for stored in view.events() if stored.event.kind == "record.rescued"]
         polls = len(due_times(view))
-    assert SECONDS * 5 - 3 <= polls <= SECONDS * 5
+    assert SECONDS * 5 - 3 <= polls <= SECONDS * 5 + 1  # one more where the last is due as the run ends
     if way == "folder deleted":
         assert run == tmp_path / "run"
         assert (

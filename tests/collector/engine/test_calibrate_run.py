@@ -82,7 +82,7 @@ def calibrated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Done, Do
     undriven = PLAN.replace("drive: true, full: 1000, ", "").replace("{for: 3s, load: 20%}", "3s")
     undriven = undriven.replace("{for: 7s, load: LEVEL}", "7s")
     put(folder, "idle.yaml", undriven.replace('"{rate}"', '"0"').replace("name: fw", "name: idle"))
-    entry = soakwatch(folder, "calibrate", "fw.yaml", "--for", "15s", "--levels", "125%", "--label", "testbed=b")
+    entry = soakwatch(folder, "calibrate", "fw.yaml", "--for", "30s", "--levels", "125%", "--label", "testbed=b")
     other = soakwatch(folder, "calibrate", "idle.yaml", "--for", "15s")
     return folder, entry, other
 
@@ -92,7 +92,7 @@ def test_calibrate_keeps_the_ceiling_beside_the_plan(calibrated: tuple[Path, Don
     """The generator is set to 1250 packets/s and manages 900: that is its ceiling; its record is an ordinary one."""
     folder, done, _ = calibrated
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.startswith("calibrating tg, driven through the levels, for 15 s: the ports must be connected")
+    assert done.stdout.startswith("calibrating tg, driven through the levels, for 30 s: the ports must be connected")
     output = yaml.safe_load((folder / "fw.reference.yaml").read_text(encoding="utf-8"))
     ceilings = output["generators"]["tg"]
     assert ceilings["packets"]["rate"] == pytest.approx(900, rel=0.05)
