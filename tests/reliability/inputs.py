@@ -20,14 +20,14 @@ from tests.collector.sources.snmp.message import object_id, parse_message, reque
 from soakwatch.core.errors import PlanError
 from soakwatch.plan import load_plan
 from soakwatch.sources.abc import SourceError
-from soakwatch.sources.loads.command.tick import parse_tick
+from soakwatch.sources.loads.command import parse_tick
 from soakwatch.sources.loads.iperf3.output import AnyReader
 from soakwatch.sources.pollers.prometheus.exposition_page import read_page
 from soakwatch.sources.profiles import loading as platforms
 from soakwatch.sources.profiles.inherit import File, assemble
 from soakwatch.sources.profiles.loading import Profiles, read_file, shipped
-from soakwatch.sources.receivers.framing import Frames, NoSyslogError
 from soakwatch.sources.receivers.notification import community_message, version_of
+from soakwatch.sources.receivers.streams import Frames, NoSyslogError
 from soakwatch.sources.receivers.syslog_line import log_line
 from soakwatch.sources.result_files.jmeter import JmeterReader
 from soakwatch.sources.result_files.k6 import K6Names, K6Reader

@@ -15,7 +15,7 @@ from tests.commands import command_in
 from soakwatch.core.stderr_tail import last_line
 from soakwatch.record import RecordView
 from soakwatch.sources.abc import SourceError
-from soakwatch.sources.loads.command.tick import parse_tick
+from soakwatch.sources.loads.command import parse_tick
 from soakwatch_model.metric import BY_NAME
 from soakwatch_model.sample import Answer
 from soakwatch_testing.load_bench import LoadBench, last

@@ -9,8 +9,8 @@ from soakwatch.sources.abc import WatchedProcess
 from soakwatch.sources.platforms.cli_units import Length
 from soakwatch.sources.platforms.parsed import Process
 from soakwatch.sources.profiles import loading as platforms
+from soakwatch.sources.transport.network_cli.cli_poller import SECOND, UptimeReading, life
 from soakwatch.sources.transport.network_cli.cli_processes import WatchedProcesses
-from soakwatch.sources.transport.network_cli.cli_restarts import SECOND, UptimeReading, life
 from soakwatch.sources.transport.network_cli.cli_source import ANY, recognised
 
 

@@ -16,8 +16,8 @@ from tests.collector.sources.receivers.gathering import Gathered, Sender, gather
 
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.pollers.syslog import Config, SyslogPoller, start
-from soakwatch.sources.receivers.framing import Frames, NoSyslogError
 from soakwatch.sources.receivers.storm import STORM
+from soakwatch.sources.receivers.streams import Frames, NoSyslogError
 from soakwatch.sources.receivers.syslog_line import MAX_MESSAGE_BYTES, log_line
 from soakwatch_testing.ports import free_port
 

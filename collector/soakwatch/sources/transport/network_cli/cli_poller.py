@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from soakwatch.sources.abc import CPU_METRICS, Facts, SourceContext, SourceError
+from soakwatch.sources.platforms.cli_units import Length
 from soakwatch.sources.platforms.parsed import SESSION_UP, Notable, Parsed, with_gone
 from soakwatch.sources.platforms.platform import Command, Platform
 from soakwatch.sources.transport.network_cli.cli_fingerprint import cli_fingerprint, device_of
 from soakwatch.sources.transport.network_cli.cli_processes import WatchedProcesses
-from soakwatch.sources.transport.network_cli.cli_restarts import SECOND, UptimeReading, crash_of, life
 from soakwatch.sources.transport.network_cli.cli_session import HungError, RefusedError, Session
 from soakwatch.sources.transport.ssh.abc import DeviceConnection
 from soakwatch.sources.transport.ssh.ssh_errors import printable
@@ -22,6 +23,7 @@ from soakwatch_model.event import Event
 from soakwatch_model.sample import NOTHING, Answer, Fault, Sample
 from soakwatch_model.tree import Tree
 
+SECOND = 1_000_000_000
 _LOGIN_S = 5.0
 _ABOUT_S = 10.0  # of one command that tells what the device is
 _ROOM_S = 2.0  # what such a command has in any case, where polls are closer together than that
@@ -33,6 +35,13 @@ _MAX_REPORTED = 20_000
 _MAX_SERIES = 10_000
 _MAX_OWNERS = 200_000
 _CRASHES = frozenset({"device.crash", "core.dump", "process.crash", "kernel.panic", "kernel.oom", "watchdog"})
+
+
+_DRIFT_S = 5.0
+_CRASH = re.compile(
+    r"(?i:crash|panic|watchdog|bus error|address error|segv|exception|software[- ]forced|core ?dump|assert|unexpected"
+    r"|fault|heartbeat|abnormal|hap reset|out of memory)"
+)
 
 
 @dataclass(slots=True)
@@ -367,3 +376,42 @@ class CliPoller:
 def _only_processes(command: Command) -> bool:
     """Whether a command brings nothing unless processes are watched."""
     return bool(command.metrics) and all(name.startswith("process.") for name in command.metrics)
+
+
+@dataclass(frozen=True, slots=True)
+class UptimeReading:
+    """An uptime, and when it was read."""
+
+    time_ns: int
+    up: Length
+
+
+def life(
+    before: UptimeReading | None, up: Length, time_ns: int, facts: Mapping[str, str]
+) -> tuple[UptimeReading, Sample, list[Event]]:
+    """The new state, the uptime's sample, and ``reboot`` (and ``device.crash``) if the device restarted since.
+
+    Uptimes are cut down to their step (IOS shows minutes, an ASA after a day hours), so a restart is reported only
+    where no rounding explains it: one within a step of the previous poll is not seen. Its start is computed from the
+    uptime.
+    """
+    now = UptimeReading(time_ns, up)
+    sample = Sample("system.uptime", "", up.seconds, time_ns)
+    if before is None:
+        return now, sample, []
+    passed_s = (time_ns - before.time_ns) / SECOND
+    fell = up.seconds + up.step <= before.up.seconds
+    late = up.seconds + up.step + _DRIFT_S + passed_s / 100 <= before.up.seconds + passed_s
+    if not (fell or late):
+        return now, sample, []
+    begin_ns = max(before.time_ns, time_ns - int((up.seconds + up.step) * SECOND))
+    reason = facts.get("reboot_reason", "")
+    detail = {"evidence": "the uptime restarted", "uptime_s": f"{up.seconds:g}"}
+    if reason:
+        detail["reboot_reason"] = reason
+    return now, sample, [Event("reboot", "", "", begin_ns, time_ns, detail), *crash_of(reason, begin_ns)]
+
+
+def crash_of(reason: str, begin_ns: int) -> list[Event]:
+    """``device.crash`` if the reason of a reboot is one."""
+    return [Event("device.crash", "", "", begin_ns, None, {"reason": reason})] if _CRASH.search(reason) else []
