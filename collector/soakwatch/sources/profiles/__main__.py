@@ -38,6 +38,8 @@ _POLL_NS = 60_000_000_000
 @click.option("--quiet", "-q", is_flag=True, help="print only what is wrong")
 def main(files: tuple[Path, ...], tried: tuple[Path, ...], read: tuple[tuple[str, Path], ...], *, quiet: bool) -> None:
     """Check profiles, or try them."""
+    if read and not files:
+        raise click.UsageError("--read needs the file of a profile, such as my.yaml --read show_cpu cpu.txt")
     wrong: list[str] = []
     found: list[tuple[Profile, Platform | None]] = []
     for file in files:

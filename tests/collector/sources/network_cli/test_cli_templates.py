@@ -388,3 +388,8 @@ def test_what_is_wrong_is_one_sentence(commands: str, tried: list[str], words: s
     result = CliRunner().invoke(main, [str(tmp_path / "myos.yaml"), *options])
     assert result.exit_code == 2
     assert words in result.output
+
+
+def test_an_output_is_read_by_a_file() -> None:
+    result = CliRunner().invoke(main, ["--read", "show_x", "out"])
+    assert (result.exit_code, "--read needs the file of a profile" in result.output) == (2, True)
