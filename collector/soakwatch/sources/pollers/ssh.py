@@ -6,9 +6,8 @@ One connection and one session a device. Its host key must be in known_hosts, or
 
 from __future__ import annotations
 
-import importlib
 from contextlib import AsyncExitStack
-from typing import Annotated, cast
+from typing import Annotated
 
 from pydantic import Field
 
@@ -17,7 +16,6 @@ from soakwatch.core.secrets import SecretRef
 from soakwatch.core.suggest import hint
 from soakwatch.core.units import Seconds
 from soakwatch.sources.abc import Poller, SourceConfig, SourceContext, SourceError
-from soakwatch.sources.transport.ssh.abc import CliSource, CliWish
 from soakwatch.sources.transport.ssh.linux.linux_poller import LinuxOptions, LinuxPoller
 from soakwatch.sources.transport.ssh.shell import NoShellError, Shell
 from soakwatch.sources.transport.ssh.ssh_access import Access
@@ -74,8 +72,8 @@ class Config(SourceConfig, Access):
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
     """Connects, finds out what the device is, and makes its poller. Raises SourceError and PlanError."""
-    if config.os not in ("auto", "linux") and config.os not in _cli().drivers():
-        known = ("auto", "linux", *_cli().drivers())
+    if config.os not in ("auto", "linux") and config.os not in _drivers():
+        known = ("auto", "linux", *_drivers())
         raise PlanError(f"{site.target}: there is no os {config.os!r}{hint(config.os, known)}")
     wish = _wish(config, site)
     line = await stack.enter_async_context(SshConnection(config, site.folder, _device_timeout_s(config)))
@@ -89,7 +87,9 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> P
                 raise _no_shell(config, refused) from None
     else:
         driver = config.os
-    return await _cli().start_cli(line, CliWish(driver, config.enable, config.commands), site, stack)
+    from soakwatch.sources.transport.network_cli.cli_source import CliWish, start_cli
+
+    return await start_cli(line, CliWish(driver, config.enable, config.commands), site, stack)
 
 
 async def _start_linux(
@@ -119,17 +119,20 @@ def _wish(config: Config, site: SourceContext) -> LinuxOptions:
     return LinuxOptions(watches, site.interfaces, config.core_folders, config.services, config.probes, config.observer)
 
 
-def _cli() -> CliSource:
-    """Imported only where it is needed: its parsers are many."""
-    return cast("CliSource", importlib.import_module("soakwatch.sources.transport.network_cli.cli_source"))
+def _drivers() -> tuple[str, ...]:
+    from soakwatch.sources.profiles.loading import platform_names  # as below: a Linux host needs none of their parsers
+
+    return platform_names()
 
 
 def _recognised(line: SshConnection, refusal: str) -> str | None:
-    return _cli().recognised(line.server_version, line.banner, refusal)
+    from soakwatch.sources.transport.network_cli.cli_source import recognised
+
+    return recognised(line.server_version, line.banner, refusal)
 
 
 def _no_shell(config: Config, refused: NoShellError) -> SourceError:
     if config.os == "linux":
         return SourceError(f"{refused}: it is not Linux for this account; set os: auto, or the driver of its CLI")
-    drivers = ", ".join(_cli().drivers())
+    drivers = ", ".join(_drivers())
     return SourceError(f"{refused}, and no network system was recognised: set os to one of {drivers}")

@@ -5,20 +5,19 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-import sys
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
-from types import ModuleType
-from typing import cast
 
 import pytest
 from tests.collector.sources.ssh.device import linux, polls, sleeper, values
 
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import Poller, SourceContext, SourceError, WatchedProcess
-from soakwatch.sources.transport.ssh.abc import CliWish, DeviceConnection
+from soakwatch.sources.transport.network_cli import cli_source
+from soakwatch.sources.transport.network_cli.cli_source import CliWish
+from soakwatch.sources.transport.ssh.abc import DeviceConnection
 from soakwatch_agent.context import SECOND
 from soakwatch_model.sample import NOTHING, Answer
 from soakwatch_testing.sshd import Sshd, fingerprint_of
@@ -177,12 +176,9 @@ class Cli:
         self.asked: list[tuple[str, str]] = []
         self.wish: CliWish | None = None
 
-    def drivers(self) -> tuple[str, ...]:
-        return ("other_os", "some_os")
-
     def recognised(self, server_version: str, banner: str, greeting: str) -> str | None:
         self.asked.append((server_version, greeting))
-        return "some_os" if "Invalid input" in greeting else None
+        return "cisco-ios" if "Invalid input" in greeting else None
 
     async def start_cli(
         self, line: DeviceConnection, wish: CliWish, site: SourceContext, stack: AsyncExitStack
@@ -203,14 +199,15 @@ def test_a_device_without_a_shell_goes_to_its_cli_driver(
     make_sshd: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cli = Cli()
-    monkeypatch.setitem(sys.modules, "soakwatch.sources.transport.network_cli.cli_source", cast("ModuleType", cli))
+    monkeypatch.setattr(cli_source, "recognised", cli.recognised)
+    monkeypatch.setattr(cli_source, "start_cli", cli.start_cli)
     router = make_sshd(ForceCommand="echo \\% Invalid input detected")
     assert polls(router, tmp_path, 1, commands=["show_version"], enable="env:ENABLE") == [NOTHING]
-    assert cli.wish == CliWish("some_os", "env:ENABLE", ("show_version",))
+    assert cli.wish == CliWish("cisco-ios", "env:ENABLE", ("show_version",))
     assert cli.asked[0][0].startswith("SSH-2.0-OpenSSH")
-    assert polls(router, tmp_path, 1, os="other_os") == [NOTHING]
-    assert cli.wish == CliWish("other_os", None, None)
-    with pytest.raises(SourceError, match="set os to one of other_os, some_os"):
+    assert polls(router, tmp_path, 1, os="cisco-asa") == [NOTHING]
+    assert cli.wish == CliWish("cisco-asa", None, None)
+    with pytest.raises(SourceError, match="set os to one of arista-eos, aruba-aoscx"):
         polls(make_sshd(ForceCommand="echo hm"), tmp_path, 1)
-    with pytest.raises(PlanError, match="there is no os 'some_o'; did you mean 'some_os'"):
-        polls(router, tmp_path, 1, os="some_o")
+    with pytest.raises(PlanError, match="there is no os 'cisco-as'; did you mean 'cisco-asa'"):
+        polls(router, tmp_path, 1, os="cisco-as")

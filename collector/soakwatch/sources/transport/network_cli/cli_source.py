@@ -1,10 +1,11 @@
-"""The plug between the source ``ssh`` and the command lines of network systems (``transport.ssh.abc.CliSource``)."""
+"""The way from the source ``ssh`` to the command line of a network system: which one a device has, and its poller."""
 
 from __future__ import annotations
 
 import asyncio
 import re
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.suggest import hint
@@ -14,7 +15,7 @@ from soakwatch.sources.profiles.loading import platform, platform_names
 from soakwatch.sources.transport.network_cli.cli_poller import CliPoller
 from soakwatch.sources.transport.network_cli.cli_session import PromptSession, RefusedError, Session
 from soakwatch.sources.transport.network_cli.exec_session import ExecSession
-from soakwatch.sources.transport.ssh.abc import CliWish, DeviceConnection
+from soakwatch.sources.transport.ssh.abc import DeviceConnection
 from soakwatch.sources.transport.ssh.ssh_errors import printable
 
 UNKNOWN = "auto"
@@ -38,14 +39,22 @@ _NETWORK = re.compile(
 )
 
 
-def drivers() -> tuple[str, ...]:
-    """See ``soakwatch.sources.transport.ssh.abc.CliSource``."""
-    return platform_names()
+@dataclass(frozen=True, slots=True)
+class CliWish:
+    """What the plan says of a CLI: its driver (``cisco-asa``: the profile that has it), how privileges are raised, and
+    which commands are asked (None: the driver's own list). ``enable`` is a reference to a secret (see secret.py)."""
+
+    driver: str
+    enable: str | None = None
+    commands: tuple[str, ...] | None = None
 
 
 def recognised(server_version: str, banner: str, refusal: str) -> str | None:
-    """The platform that the server version, banner or refusal identifies; ``auto`` for an unknown network system; or
-    None."""
+    """The platform of a device; ``auto`` for an unknown network system; None for what seems to be none.
+
+    ``server_version`` is the SSH version string (``SSH-2.0-Cisco-1.25``), ``banner`` what was shown before the login,
+    ``refusal`` what the device wrote when an exec channel asked for ``uname`` (an error message, mostly).
+    """
     for name in platform_names():
         known = platform(name)
         if (known.server and re.search(known.server, server_version)) or (
@@ -56,7 +65,8 @@ def recognised(server_version: str, banner: str, refusal: str) -> str | None:
 
 
 async def start_cli(line: DeviceConnection, wish: CliWish, site: SourceContext, stack: AsyncExitStack) -> CliPoller:
-    """See ``soakwatch.sources.transport.ssh.abc.CliSource``. The device is logged in to before this returns."""
+    """Logs in to the device and returns the poller of its CLI. What is opened is entered into ``stack``; the line is
+    not the CLI's to close. Raises SourceError, and PlanError for a wish that cannot be."""
     each = platform(wish.driver) if wish.driver != UNKNOWN else await _identified(line, site)
     commands = _chosen(each, wish.commands, site.target)
     poller = CliPoller(each, _session(each, line, wish), commands, line, site)

@@ -1,20 +1,14 @@
-"""The seam between the source ``ssh`` and what speaks to a device that is no POSIX shell (a network CLI).
-
-``soakwatch.sources.transport.network_cli.cli_source`` holds what these Protocols describe; the source finds out which
-driver is meant, hands over the line, and is not asked again.
-"""
+"""The SSH connection as those see it who speak to a device over it, by shell or by command line."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     import asyncssh
 
-    from soakwatch.sources.abc import Poller, SourceContext, SourceError
+    from soakwatch.sources.abc import SourceError
 
 
 class DeviceConnection(Protocol):
@@ -54,38 +48,4 @@ class DeviceConnection(Protocol):
 
     def notes(self) -> tuple[str, ...]:
         """Sentences for ``Facts.notes``: a key that was trusted on first use."""
-        ...
-
-
-@dataclass(frozen=True, slots=True)
-class CliWish:
-    """What the plan says of a CLI: its driver (``cisco-asa``: the profile that has it), how privileges are raised, and
-    which commands are asked (None: the driver's own list). ``enable`` is a reference to a secret (see secret.py)."""
-
-    driver: str
-    enable: str | None = None
-    commands: tuple[str, ...] | None = None
-
-
-class CliSource(Protocol):
-    """What the module ``soakwatch.sources.transport.network_cli.cli_source`` offers."""
-
-    def drivers(self) -> tuple[str, ...]:
-        """The names of all drivers, sorted; a plan's ``os`` may be each of them."""
-        ...
-
-    def recognised(self, server_version: str, banner: str, refusal: str) -> str | None:
-        """The driver of a device that is no POSIX shell, or None.
-
-        ``server_version`` is the SSH version string (``SSH-2.0-Cisco-1.25``), ``banner`` what was shown before the
-        login, ``refusal`` what the device wrote when an exec channel asked for ``uname`` (an error message, mostly),
-        decoded and cut to 4 KiB.
-        """
-        ...
-
-    async def start_cli(
-        self, line: DeviceConnection, wish: CliWish, site: SourceContext, stack: AsyncExitStack
-    ) -> Poller:
-        """A poller of the device's CLI (Telling as well). What is opened is entered into ``stack``; the line is not
-        the CLI's to close. Raises SourceError, and PlanError for a wish that cannot be."""
         ...
