@@ -29,7 +29,7 @@ import psutil
 from soakwatch.core.units import seconds, show_seconds
 from soakwatch.record import RecordView
 from soakwatch.report.sections.sinks import sink_accounts
-from soakwatch.transfer.sinks.backoff import MAX_PAUSE_S
+from soakwatch.transfer.sinks.feed import MAX_PAUSE_S
 from soakwatch_model.sample import PollOutcome
 from soakwatch_testing.influxd import BUCKET, ORG, Influxd, find_influxd, start_influxd
 

@@ -15,14 +15,15 @@ import hashlib
 import sqlite3
 import struct
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import compress
 
 import numpy as np
+from numpy.typing import NDArray
 
-from soakwatch.record._layout import EXACT, Choices, Layout, Packed, Reading, Shape, bounds, offsets_of, times_of
 from soakwatch.record._owners import NEVER, Mask, Owners
 from soakwatch.record._rows import storable
-from soakwatch.record.model import KEPT, Source
+from soakwatch.record.model import KEPT, Ints, Source
 from soakwatch_model.metric import BY_NAME, clipped, fault_of
 from soakwatch_model.sample import Fault, Poll, Sample
 
@@ -33,6 +34,55 @@ would make every later reading of the series come too early."""
 _PLAIN = frozenset({int, float, bool})
 _MAX_SHAPES = 256  # shapes of polls; more means that they do not repeat
 _MAX_CHOICES = 64  # of the readings of one shape
+_EXACT = 2**53  # integers up to here are floats without loss
+_MAX_FLOAT = float(np.finfo(np.float64).max)
+
+Shape = tuple[int, tuple[str, ...], tuple[str, ...], tuple[type, ...]]
+"""The source of a poll, and the metrics, objects and types of its readings."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layout:
+    """The order in which the readings of a poll are packed, with the bounds that the catalogue sets for each."""
+
+    id: int
+    series: NDArray[np.int64]
+    packer: struct.Struct
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choices:
+    """A shape of polls of which some readings may be left out: all its series, and a layout for each choice so far."""
+
+    series: Ints
+    layouts: dict[bytes, Layout | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Packed:
+    """The readings of one poll as they are kept: ``offsets`` are int64 nanoseconds from the poll's start, one for
+    all readings or one each; None where all are 0."""
+
+    layout: int
+    count: int
+    offsets: bytes | None
+    data: bytes
+    faults: tuple[Fault, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One reading that was admitted."""
+
+    series: int
+    kind: str
+    value: float
+    time_ns: int
+    metric: str
+    whole: bool  # it came as an integer
+    plain: bool  # it came under the names and with the type that it is kept with
 
 
 class PollPacker:
@@ -95,7 +145,7 @@ class PollPacker:
         try:
             data = layout.packer.pack(*values)
             numbers = np.array(values, dtype=np.float64)
-            times = times_of(samples)
+            times = _times_of(samples)
         except (struct.error, OverflowError, TypeError, ValueError):
             return None
         last = self._owners.last[layout.series]
@@ -104,13 +154,13 @@ class PollPacker:
         if not fits.all() or times.max() > poll.start_ns + poll.duration_ns + AHEAD_NS:
             return None
         self._owners.last[layout.series] = np.maximum(last, times)
-        return Packed(layout.id, len(values), offsets_of(times, poll.start_ns), data, ())
+        return Packed(layout.id, len(values), _offsets_of(times, poll.start_ns), data, ())
 
     def _pack_chosen(
         self, choices: Choices, poll: Poll, samples: Sequence[Sample], values: Sequence[float], *, late: bool
     ) -> Packed | None:
         try:
-            times = times_of(samples)
+            times = _times_of(samples)
             taken = self._owners.takes(poll.source, choices.series, times, late=late)
             choice = taken.tobytes()
             if choice not in choices.layouts:
@@ -130,7 +180,7 @@ class PollPacker:
         if not fits.all() or times.max() > poll.start_ns + poll.duration_ns + AHEAD_NS:
             return None
         self._owners.took(poll.source, layout.series, times, late=late)
-        return Packed(layout.id, len(values), offsets_of(times, poll.start_ns), data, ())
+        return Packed(layout.id, len(values), _offsets_of(times, poll.start_ns), data, ())
 
     def _pack_new(self, source: Source, poll: Poll, shape: Shape, *, late: bool) -> Packed:
         faults: list[Fault] = []
@@ -157,7 +207,7 @@ class PollPacker:
         if bool((times == times[0]).all()):
             times = times[:1]
         data = layout.packer.pack(*[reading.value for reading in readings])
-        return Packed(layout.id, len(readings), offsets_of(times, poll.start_ns), data, (*notes, *faults))
+        return Packed(layout.id, len(readings), _offsets_of(times, poll.start_ns), data, (*notes, *faults))
 
     def _remember(
         self, source: Source, shape: Shape, layout: Layout | None, readings: Sequence[Reading], left: Mapping[int, int]
@@ -232,7 +282,7 @@ class PollPacker:
 
     def _kind(self, series: int, value: float) -> str:
         before = self._kinds.get(series, "q")
-        if isinstance(value, float) or (before == "d" and -EXACT <= value <= EXACT):
+        if isinstance(value, float) or (before == "d" and -_EXACT <= value <= _EXACT):
             kind = "d"
         elif value >= 2**63 or (before == "Q" and value >= 0):
             kind = "Q"
@@ -268,5 +318,28 @@ class PollPacker:
                 "INSERT INTO layout (series, kinds, digest) VALUES (?,?,?)", (columns, kinds, digest)
             ).lastrowid
             assert number is not None
-        low, high = np.array([bounds(reading) for reading in readings], dtype=np.float64).T
+        low, high = np.array([_bounds(reading) for reading in readings], dtype=np.float64).T
         return Layout(number, series, struct.Struct("<" + kinds), low, high)
+
+
+def _bounds(reading: Reading) -> tuple[float, float]:
+    """The lowest and the highest reading that the catalogue allows and a word of this kind can hold."""
+    metric = BY_NAME[reading.metric]
+    low = -_MAX_FLOAT if metric.low is None else metric.low
+    high = _MAX_FLOAT if metric.high is None else metric.high
+    if reading.whole and reading.kind == "d":  # a larger integer would lose digits here: it goes the slow way
+        return max(low, float(-_EXACT)), min(high, float(_EXACT))
+    return low, high
+
+
+def _times_of(samples: Sequence[Sample]) -> Ints:
+    """When each was read; one time where it is the same for all."""
+    stamps = [sample.time_ns for sample in samples]
+    first = stamps[0]
+    return np.array([first] if stamps.count(first) == len(stamps) else stamps, dtype=np.int64)
+
+
+def _offsets_of(times: NDArray[np.int64], start_ns: int) -> bytes | None:
+    """The times of readings as a row keeps them; None where all are the start."""
+    offsets = np.atleast_1d(times) - start_ns
+    return offsets.astype("<i8").tobytes() if offsets.any() else None

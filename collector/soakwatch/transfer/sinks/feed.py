@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 from threading import Event
@@ -17,18 +18,21 @@ from soakwatch.record.backlog import cursor_numbers, cursor_text
 from soakwatch.record.follow import Batch, News, Table, Tail
 from soakwatch.record.model import OUTCOMES, SeriesKey, Source, source_label
 from soakwatch.transfer.sinks.abc import Sink, SinkUnavailableError
-from soakwatch.transfer.sinks.annotations import Events
-from soakwatch.transfer.sinks.backoff import Backoff
+from soakwatch.transfer.sinks.annotations import Events, FindingLines, MomentLines
 from soakwatch.transfer.sinks.block import Block, ahead, gathered
 from soakwatch.transfer.sinks.late_polls import LateAnswers
 from soakwatch.transfer.sinks.lines import alike, decimals, key, line, table_block, text
 from soakwatch.transfer.sinks.load import LoadLines
 from soakwatch.transfer.sinks.phases import Phases, phase_at, phase_lines, stretches
 from soakwatch.transfer.sinks.replay import Replay
-from soakwatch.transfer.sinks.run_lines import RunLines
+from soakwatch.transfer.sinks.timeline import Timeline
+from soakwatch.transfer.sinks.verdict_line import VerdictLine, silent_from_ns, standing_of
 from soakwatch_model.sample import PollOutcome, object_labels
 
 FINDINGS_EVERY_S = 30.0
+MAX_PAUSE_S = 30.0
+"""The longest pause between two tries of a write."""
+_FIRST_PAUSE_S = 0.5
 
 
 class FeedStoppedError(Exception):
@@ -41,6 +45,69 @@ class FeedState:
 
     cursor: str = ""
     error: str | None = None
+
+
+class Backoff:
+    """The pauses between the retries of one feed: doubling, with jitter, up to ``MAX_PAUSE_S``."""
+
+    def __init__(self, run: str) -> None:
+        self._random = random.Random(run)  # noqa: S311 - so that many collectors do not come back at once
+        self._next_s = _FIRST_PAUSE_S
+
+    def next_s(self, error: SinkUnavailableError) -> float:
+        """Seconds until the next try."""
+        pause_s = self._next_s * self._random.uniform(0.5, 1.0)
+        self._next_s = min(MAX_PAUSE_S, self._next_s * 2)
+        return max(pause_s, error.after_s or 0.0)
+
+    def reset(self) -> None:
+        """Restart from the shortest pause, after a successful write."""
+        self._next_s = _FIRST_PAUSE_S
+
+
+@dataclass(slots=True)
+class RunLines:
+    """Lines about the run as a whole: at each call the findings and state strips that changed, and the verdict."""
+
+    run: str
+    _findings: FindingLines = field(init=False)
+    _moments: MomentLines = field(init=False)
+    _timeline: Timeline = field(init=False)
+    _verdict: VerdictLine = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._findings, self._moments = FindingLines(self.run), MomentLines(self.run)
+        self._timeline = Timeline(self.run)
+        self._verdict = VerdictLine(self.run)
+
+    def lines(self, view: RecordView, phases: Phases, *, over: bool | None) -> tuple[list[bytes], bytes]:
+        """The lines, and separately the verdict's. Uses the final findings, or the live ones before the verdict.
+        ``over`` says whether the record is complete, None: to be found out. Raises RecordError."""
+        standing = standing_of(view, over=over)
+        judged = standing == "judged"
+        current, live = view.findings(live=not judged), view.findings(live=True) if judged else ()
+        gone = (*(finding for _, finding in view.withdrawn()), *live)
+        verdict = self._verdict.line(view, current, standing, phases)
+        goes_on = standing == "running"
+        planned_end_ns = self._verdict.planned_end_ns(view) if goes_on else None
+        return [
+            *self._findings.lines(current, gone, live=not judged),
+            *self._moments.lines(current, gone),
+            *self._timeline.lines(
+                view,
+                phases,
+                current,
+                gone,
+                goes_on=goes_on,
+                planned_end_ns=planned_end_ns,
+                silent_ns=silent_from_ns(view),
+            ),
+        ], verdict
+
+    def forget(self) -> None:
+        """Write everything again at the next call."""
+        self._findings, self._moments = FindingLines(self.run), MomentLines(self.run)
+        self._timeline.forget()
 
 
 class Feed:

@@ -16,7 +16,7 @@ from soakwatch.core.errors import PlanError
 from soakwatch.core.labels import LABELS_KEY, PENDING_KEY, labels_json
 from soakwatch.record import Record, RecordView
 from soakwatch.transfer.sinks.abc import RefusedLine
-from soakwatch.transfer.sinks.backoff import Backoff
+from soakwatch.transfer.sinks.feed import Backoff
 from soakwatch.transfer.sinks.influxdb import Influxdb
 from soakwatch.transfer.sinks.influxdb.write import Writer, influxdb_of
 from soakwatch.transfer.sinks.lines import key, line
