@@ -67,7 +67,7 @@ _ANY = re.compile(
 
 
 @dataclass(frozen=True)
-class Line:
+class KernelMessage:
     """One record of the kernel log; ``usec`` is microseconds after boot."""
 
     __slots__ = ("priority", "seq", "text", "usec")
@@ -77,7 +77,7 @@ class Line:
     text: str
 
 
-def parse_record(text: str) -> Optional[Line]:
+def parse_record(text: str) -> Optional[KernelMessage]:
     """Parses a record of /dev/kmsg (``prio,seq,usec,flags[,...];text``) without its continuation lines; else None.
 
     >>> parse_record("6,339,5140900,-;NET: Registered\\n SUBSYSTEM=net\\n").text
@@ -87,7 +87,7 @@ def parse_record(text: str) -> Optional[Line]:
     words = head.split(",")
     if not semicolon or len(words) < 3 or not all(word.isdigit() for word in words[:3]):
         return None
-    return Line(int(words[0]), int(words[1]), int(words[2]), body.partition("\n")[0])
+    return KernelMessage(int(words[0]), int(words[1]), int(words[2]), body.partition("\n")[0])
 
 
 @dataclass(frozen=True)

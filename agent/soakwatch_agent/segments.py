@@ -15,7 +15,7 @@ _HEAD = 64  # bytes of number, epoch and checksum at most
 
 
 @dataclass(frozen=True)
-class Line:
+class SpooledPoll:
     """One poll in the spool."""
 
     __slots__ = ("epoch", "seq", "wire")
@@ -34,13 +34,13 @@ class Segment:
     size: int
 
 
-def encode_line(line: Line) -> bytes:
+def encode_line(line: SpooledPoll) -> bytes:
     """Encodes a line; the checksum covers number, epoch and poll."""
     body = b"%d %d " % (line.seq, line.epoch)
     return body + b"%08x " % zlib.crc32(line.wire, zlib.crc32(body)) + line.wire + b"\n"
 
 
-def decode_line(data: bytes) -> Optional[Line]:
+def decode_line(data: bytes) -> Optional[SpooledPoll]:
     """Decodes a line; None if it is torn or damaged."""
     parts = data.split(b" ", 3)
     if len(parts) != 4 or not data.endswith(b"\n") or not (parts[0].isdigit() and parts[1].isdigit()):
@@ -48,7 +48,7 @@ def decode_line(data: bytes) -> Optional[Line]:
     wire = parts[3][:-1]
     if b"%08x" % zlib.crc32(wire, zlib.crc32(b"%s %s " % (parts[0], parts[1]))) != parts[2]:
         return None
-    return Line(int(parts[0]), int(parts[1]), wire)
+    return SpooledPoll(int(parts[0]), int(parts[1]), wire)
 
 
 def path_of(folder: str, first: int) -> str:
@@ -56,7 +56,7 @@ def path_of(folder: str, first: int) -> str:
     return os.path.join(folder, f"{first:018d}.seg")
 
 
-def lines_of(path: str, offset: int = 0) -> Iterator[Tuple[Optional[Line], int]]:
+def lines_of(path: str, offset: int = 0) -> Iterator[Tuple[Optional[SpooledPoll], int]]:
     """Every line of a file from ``offset`` on and the offset after it; None for a damaged or torn line."""
     with open(path, "rb") as data:
         data.seek(offset)

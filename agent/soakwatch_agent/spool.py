@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Deque, List, Optional, Set, Tuple
 
 from soakwatch_agent.framing import FrameError, Object, object_of, whole, word
-from soakwatch_agent.segments import Line, Segment, encode_line, find_segments, lines_of, path_of
+from soakwatch_agent.segments import Segment, SpooledPoll, encode_line, find_segments, lines_of, path_of
 from soakwatch_agent.service import read_state, write_state
 
 BOUND = 256 * 2**20
@@ -52,7 +52,7 @@ class Spool:
         self._folder, self._bound, self._sync_s = folder, bound, sync_s
         self._lock = threading.Condition()
         self._segments: List[Segment] = find_segments(folder)
-        self._tail: Deque[Line] = deque()
+        self._tail: Deque[SpooledPoll] = deque()
         self._only_here: Set[int] = set()  # polls of the tail that could not be written to disk
         self._fd: Optional[int] = None
         self._synced = self._kept = time.monotonic()
@@ -82,7 +82,7 @@ class Spool:
     def append(self, epoch: int, wire: bytes) -> int:
         """Stores a poll; returns its number. If the disk is full, drops the oldest polls, or this one; never raises."""
         with self._lock:
-            line = Line(self._last + 1, epoch, wire)
+            line = SpooledPoll(self._last + 1, epoch, wire)
             self._last = line.seq
             data = encode_line(line)
             try:
@@ -102,7 +102,7 @@ class Spool:
         with self._lock:
             return self._lock.wait_for(lambda: self._last >= seq, timeout_s)
 
-    def read(self, after: int, max_lines: int, max_bytes: int) -> List[Line]:
+    def read(self, after: int, max_lines: int, max_bytes: int) -> List[SpooledPoll]:
         """The polls after a number, oldest first, within the limits (but at least one, if there is one)."""
         with self._lock:
             after = max(after, self._acked)
@@ -119,7 +119,7 @@ class Spool:
                 taken += _fitting(rest, max_lines - len(taken), room)
             return taken
 
-    def newest(self) -> Optional[Line]:
+    def newest(self) -> Optional[SpooledPoll]:
         """The newest poll, if this process made it."""
         with self._lock:
             return self._tail[-1] if self._tail else None
@@ -192,7 +192,7 @@ class Spool:
         except OSError as error:
             self._trouble = f"the spool's state cannot be written: {(error.strerror or 'no reason given').lower()}"
 
-    def _write(self, line: Line, data: bytes) -> None:
+    def _write(self, line: SpooledPoll, data: bytes) -> None:
         while self._segments and sum(segment.size for segment in self._segments) + len(data) > self._bound:
             self._drop_oldest()
         segment = self._segments[-1] if self._segments else None
@@ -218,7 +218,7 @@ class Spool:
         self._segments.append(segment)
         return segment
 
-    def _retry(self, line: Line, data: bytes) -> None:
+    def _retry(self, line: SpooledPoll, data: bytes) -> None:
         """The disk is full: drops the oldest segment once; if that does not help, this poll stays in memory only."""
         if len(self._segments) > 1:
             self._drop_oldest()
@@ -262,9 +262,9 @@ class Spool:
         with contextlib.suppress(OSError):
             os.unlink(segment.path)  # noqa: PTH108
 
-    def _read_disk(self, after: int, max_lines: int, max_bytes: int) -> List[Line]:
+    def _read_disk(self, after: int, max_lines: int, max_bytes: int) -> List[SpooledPoll]:
         """Reads the polls before the tail from disk."""
-        taken: List[Line] = []
+        taken: List[SpooledPoll] = []
         room, below = max_bytes, self._tail[0].seq if self._tail else self._last + 1
         for segment in [segment for segment in self._segments if segment.last > after]:
             offset = 0
@@ -284,8 +284,8 @@ class Spool:
         return taken
 
 
-def _fitting(lines: List[Line], max_lines: int, max_bytes: int) -> List[Line]:
-    taken: List[Line] = []
+def _fitting(lines: List[SpooledPoll], max_lines: int, max_bytes: int) -> List[SpooledPoll]:
+    taken: List[SpooledPoll] = []
     for line in lines[:max_lines]:
         max_bytes -= len(line.wire)
         if taken and max_bytes < 0:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from soakwatch_agent.segments import Line, decode_line, encode_line
+from soakwatch_agent.segments import SpooledPoll, decode_line, encode_line
 from soakwatch_agent.spool import Spool
 
 MUCH = 1 << 30
@@ -19,9 +19,9 @@ def wires(count: int, length: int = 100) -> list[bytes]:
     return [b'{"look":%d,"x":"%s"}' % (number, b"y" * length) for number in range(1, count + 1)]
 
 
-def all_of(spool: Spool, after: int = 0, most: int = 50) -> list[Line]:
+def all_of(spool: Spool, after: int = 0, most: int = 50) -> list[SpooledPoll]:
     """Everything after a number, read in parts as a collector does."""
-    lines: list[Line] = []
+    lines: list[SpooledPoll] = []
     while part := spool.read(lines[-1].seq if lines else after, most, 10_000):
         lines += part
     return lines
@@ -91,7 +91,7 @@ def test_a_line_torn_at_any_byte_is_cut_off(tmp_path: Path) -> None:
     spool.close()
     (segment,) = tmp_path.glob("*.seg")
     whole = segment.read_bytes()
-    last = len(encode_line(Line(3, 1, wires(3, 10)[2])))
+    last = len(encode_line(SpooledPoll(3, 1, wires(3, 10)[2])))
     for torn in range(1, last + 1):
         segment.write_bytes(whole[: len(whole) - torn])
         (tmp_path / "spool.json").unlink()  # its last state was never written either
@@ -180,8 +180,8 @@ def test_a_disk_that_is_full_loses_no_poll_before_memory_is_full_too(
 def test_no_bytes_make_the_reader_of_lines_fail() -> None:
     """Random and mutated lines are polls or nothing."""
     chance = random.Random(9)
-    good = encode_line(Line(12, 3, b'{"a":1}'))
-    assert decode_line(good) == Line(12, 3, b'{"a":1}')
+    good = encode_line(SpooledPoll(12, 3, b'{"a":1}'))
+    assert decode_line(good) == SpooledPoll(12, 3, b'{"a":1}')
     for _ in range(3000):
         data = bytearray(good)
         for _ in range(chance.randrange(1, 4)):

@@ -12,7 +12,7 @@ import numpy as np
 from soakwatch.record import _rollups
 from soakwatch.record._blocks import encode
 from soakwatch.record._digests import update_with_block
-from soakwatch.record._recent import POLL_COLUMNS, Column, PollRow, Recent, typed_runs, unpack
+from soakwatch.record._recent import POLL_COLUMNS, PollRow, Recent, RecentSeries, typed_runs, unpack
 from soakwatch.record.minutes import Cut, Minutes, cut, merged, rolled_up
 from soakwatch.record.model import Ints
 from soakwatch_model.metric import GAUGE
@@ -94,7 +94,7 @@ def _write_blocks(connection: sqlite3.Connection, chunk: int, first_block: int, 
                 part = column
             else:
                 offsets = None if column.offsets is None else column.offsets[stretch]
-                part = Column(column.positions[stretch], offsets, column.words[stretch], "", None)
+                part = RecentSeries(column.positions[stretch], offsets, column.words[stretch], "", None)
             axis = _axis(connection, chunk, recent, part, axes)
             data = encode(values)
             connection.execute("INSERT INTO block VALUES (?,?,?,?)", (block, series, axis, data))
@@ -109,13 +109,13 @@ def _write_blocks(connection: sqlite3.Connection, chunk: int, first_block: int, 
     return block - 1
 
 
-def _axis(connection: sqlite3.Connection, chunk: int, recent: Recent, column: Column, axes: dict[Axis, int]) -> int:
+def _axis(sql: sqlite3.Connection, chunk: int, recent: Recent, column: RecentSeries, axes: dict[Axis, int]) -> int:
     key: Axis = _digests(column) if column.alike is None else column.alike
     if key in axes:
         return axes[key]
     times = _times(recent, column)
     every = column.positions.size == recent.seq.size and bool((np.diff(column.positions) == 1).all())
-    axis = connection.execute(
+    axis = sql.execute(
         "INSERT INTO axis (chunk, first_ns, last_ns, positions, offsets) VALUES (?,?,?,?,?)",
         (
             *(chunk, int(times.min()), int(times.max())),
@@ -128,12 +128,12 @@ def _axis(connection: sqlite3.Connection, chunk: int, recent: Recent, column: Co
     return axis
 
 
-def _times(recent: Recent, column: Column) -> Ints:
+def _times(recent: Recent, column: RecentSeries) -> Ints:
     times: Ints = recent.start_ns[column.positions]
     return times if column.offsets is None else times + column.offsets
 
 
-def _digests(column: Column) -> tuple[bytes, bytes]:
+def _digests(column: RecentSeries) -> tuple[bytes, bytes]:
     return _digest(column.positions), b"" if column.offsets is None else _digest(column.offsets)
 
 

@@ -29,7 +29,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Column:
+class RecentSeries:
     """The readings of one series: positions of their polls, offsets of their times, words and kinds, shape (n,).
 
     ``alike`` names what other columns share the same positions and offsets with this one; None: unknown.
@@ -55,14 +55,15 @@ class Recent:
     groups: Mapping[int, Group]
     pieces: Mapping[int, Sequence[tuple[int, int, str]]]  # series -> (layout, column, kind)
 
-    def column(self, series: int) -> Column:
+    def column(self, series: int) -> RecentSeries:
         """The readings of one series in the order in which they came."""
         pieces = self.pieces[series]
         if len(pieces) == 1:
             layout, index, kind = pieces[0]
             group = self.groups[layout]
             offsets = None if group.offsets is None else group.offsets[:, index]
-            return Column(group.positions, offsets, group.words[:, index].copy(), kind, layout if group.alike else None)
+            alike = layout if group.alike else None
+            return RecentSeries(group.positions, offsets, group.words[:, index].copy(), kind, alike)
         groups = [self.groups[layout] for layout, _, _ in pieces]
         positions = np.concatenate([group.positions for group in groups])
         columns = [index for _, index, _ in pieces]
@@ -77,7 +78,7 @@ class Recent:
         kinds = np.repeat(np.array([kind for _, _, kind in pieces], dtype="S1"), lengths)
         order = np.lexsort((offsets, positions))  # a series may come more than once in a poll, in order of time
         every = offsets[order] if offsets.any() else None
-        return Column(positions[order], every, words[order], kinds[order], None)
+        return RecentSeries(positions[order], every, words[order], kinds[order], None)
 
 
 def unpack(rows: Iterable[PollRow], layouts: Mapping[int, tuple[Sequence[int], str]]) -> Recent:
@@ -139,7 +140,7 @@ def _joined(group: Group, later: Group) -> Group:
     return Group(positions, np.concatenate([group.words, later.words]), offsets, group.alike and later.alike)
 
 
-def typed_runs(column: Column) -> list[tuple[slice, Values]]:
+def typed_runs(column: RecentSeries) -> list[tuple[slice, Values]]:
     """The readings as arrays of their own type, in as few runs as keep every bit.
 
     Integers up to 2**53 among floats become floats; a larger one begins a run of its own.

@@ -43,7 +43,7 @@ class NoSuchSeriesError(LookupError):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Line:
+class PlottedSeries:
     """A line as in plots, in the unit of the record: ``time_ms`` int64 and ``value`` float64 of shape (n,).
 
     A NaN breaks it. Counters are increments per second (``rate``). ``readings`` is the number of samples in the
@@ -62,7 +62,7 @@ class Line:
     whole: bool
 
 
-def line_of(series: Series, query: SeriesQuery) -> Line:
+def line_of(series: Series, query: SeriesQuery) -> PlottedSeries:
     """The line of a series that was read a little beyond the requested interval."""
     drawn, note = as_plotted(series)
     good = drawn.finite()
@@ -76,7 +76,7 @@ def line_of(series: Series, query: SeriesQuery) -> Line:
     time_ms, value = thinned(
         good.time_ns[first:last], good.value[first:last], gaps, last - first if whole else query.points
     )
-    return Line(
+    return PlottedSeries(
         SeriesKey(series.target, series.metric, series.object),
         drawn.trait.unit,
         series.trait.kind == "counter",
@@ -95,7 +95,7 @@ class SeriesReader:
     def __init__(self, blocks: BlockCache | None = None) -> None:
         self._blocks = blocks or BlockCache()
 
-    def lines(self, folder: Path, query: SeriesQuery) -> tuple[tuple[Line, ...], int | None]:
+    def lines(self, folder: Path, query: SeriesQuery) -> tuple[tuple[PlottedSeries, ...], int | None]:
         """The lines, and the time of the last sample (UTC ns). Raises NoSuchSeriesError and RecordError."""
         with cached_view(folder, self._blocks) as view:
             lines = []
@@ -143,7 +143,7 @@ class SeriesReader:
         return {"series": series, "until": None if last_ns is None else last_ns // _MS}
 
 
-def line_data(line: Line) -> Mapping[str, object]:
+def line_data(line: PlottedSeries) -> Mapping[str, object]:
     """A line as JSON: gaps are null, integers stay integers."""
     value: list[float | int | None]
     finite = np.isfinite(line.value)
@@ -167,7 +167,7 @@ def line_data(line: Line) -> Mapping[str, object]:
     }
 
 
-def lines_data(lines: Sequence[Line], last_ns: int | None) -> Mapping[str, object]:
+def lines_data(lines: Sequence[PlottedSeries], last_ns: int | None) -> Mapping[str, object]:
     """Some lines, and the time of the last sample (ms since 1970; null if there is none)."""
     return {"series": [line_data(line) for line in lines], "until": None if last_ns is None else last_ns // _MS}
 

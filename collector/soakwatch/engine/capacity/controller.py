@@ -32,7 +32,7 @@ class NextTrial:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SearchStep:
     """State of a search: its next trial, None when it is over, and the bounds of its goals."""
 
     next_trial: NextTrial | None
@@ -65,7 +65,7 @@ class _Replay(AbstractMeasurer):  # type: ignore[misc] # no type stubs are publi
         )
 
 
-def step(goal: CapacityPlan, trials: Sequence[Trial]) -> Step:
+def step(goal: CapacityPlan, trials: Sequence[Trial]) -> SearchStep:
     """The next step of a search after these trials, given in the order it asked for them.
 
     Raises RuntimeError if the library finds them contradictory.
@@ -97,7 +97,7 @@ def step(goal: CapacityPlan, trials: Sequence[Trial]) -> Step:
     except _NextTrialError as asked:
         wanted = NextTrial(asked.load / _FULL, asked.seconds, warmup=not trials)
     counted = [trial for trial in trials if not trial.warmup]
-    return Step(wanted, tuple(_bounds(search, each, counted) for each in goals))
+    return SearchStep(wanted, tuple(_bounds(search, each, counted) for each in goals))
 
 
 def _bounds(search: MultipleLossRatioSearch, goal: SearchGoal, trials: Sequence[Trial]) -> GoalBounds:

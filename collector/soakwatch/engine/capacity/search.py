@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 
 from soakwatch.core.units import show_seconds
-from soakwatch.engine.capacity.controller import NextTrial, Step, step
+from soakwatch.engine.capacity.controller import NextTrial, SearchStep, step
 from soakwatch.engine.capacity.counts import Counted, TrialCounts, UncountedError
 from soakwatch.engine.load_driver import LoadController
 from soakwatch.judge.capacity import CapacitySearch, GoalBounds, SearchState, Trial, limit_of
@@ -77,7 +77,7 @@ class SearchRun:
         await self._around.tell(self.state, "")
         self._told = True
 
-    def _step(self) -> Step:
+    def _step(self) -> SearchStep:
         taken = step(self._goal, self.state.trials)
         basis = self._around.counts.basis
         unit, words = ("", "") if basis is None else (basis.unit, basis.words)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from soakwatch.core.redaction import Redaction
-from soakwatch.engine.hooks.evidence import MatchedFile, OpenSource, Piece, gather
+from soakwatch.engine.hooks.evidence import Evidence, MatchedFile, OpenSource, gather
 from soakwatch.engine.hooks.local_evidence import local_host
 from soakwatch.engine.hooks.ssh_evidence import AUTO, ssh_host
 from soakwatch.engine.hooks.trigger import HookFailedError, Trigger
@@ -62,7 +62,7 @@ class Capturing:
             troubles.append(str(failure))
         return troubles
 
-    async def _keep(self, target: str, number: int, piece: Piece, trigger: Trigger) -> list[str]:
+    async def _keep(self, target: str, number: int, piece: Evidence, trigger: Trigger) -> list[str]:
         rule = trigger.on if trigger.finding is None else trigger.finding.rule
         folder = f"{trigger.stamp}-{rule}"
         if piece.file:

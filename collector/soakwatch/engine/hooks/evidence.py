@@ -26,7 +26,7 @@ class MatchedFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class Evidence:
     """One piece of evidence: ``of`` is the command or path; ``trouble`` says why it is missing or cut."""
 
     of: str
@@ -61,7 +61,7 @@ OpenSource = AbstractAsyncContextManager[EvidenceSource]
 
 async def gather(
     source: EvidenceSource, commands: Sequence[str], patterns: Sequence[str], timeout_s: float, taken: set[MatchedFile]
-) -> AsyncIterator[Piece]:
+) -> AsyncIterator[Evidence]:
     """Yields the evidence: the commands in order, then the newest files not yet in ``taken``, which are added to it. A
     piece that cannot be had is yielded with its trouble."""
     for command in commands:
@@ -69,34 +69,34 @@ async def gather(
             output, trouble = await source.run(command, timeout_s)
         except HookFailedError as failure:
             output, trouble = b"", str(failure)
-        yield Piece(command, output, trouble=trouble)
+        yield Evidence(command, output, trouble=trouble)
     matches: set[MatchedFile] = set()
     for pattern in patterns:
         try:
             matches |= set(await source.find(pattern))
         except HookFailedError as failure:
-            yield Piece(pattern, b"", file=True, trouble=str(failure))
+            yield Evidence(pattern, b"", file=True, trouble=str(failure))
     fresh = sorted(matches - taken, key=lambda file: (-file.changed_s, file.path))
     for file in fresh[:MAX_FILES]:
         taken.add(file)
         yield await _fetched(source, file)
     if len(fresh) > MAX_FILES:
         left = f"{len(fresh) - MAX_FILES} older files are left on {source.name}: {MAX_FILES} are fetched at a time"
-        yield Piece(posixpath.dirname(fresh[MAX_FILES].path), b"", file=True, trouble=left)
+        yield Evidence(posixpath.dirname(fresh[MAX_FILES].path), b"", file=True, trouble=left)
 
 
-async def _fetched(source: EvidenceSource, file: MatchedFile) -> Piece:
+async def _fetched(source: EvidenceSource, file: MatchedFile) -> Evidence:
     if file.size > MAX_FILE_SIZE:
         trouble = (
             f"{file.path} has {show_bytes(file.size)}, over {show_bytes(MAX_FILE_SIZE)}: it is left on {source.name}"
         )
-        return Piece(file.path, b"", file=True, trouble=trouble)
+        return Evidence(file.path, b"", file=True, trouble=trouble)
     try:
         data = await source.read(file.path, MAX_FILE_SIZE + 1)
     except HookFailedError as failure:
-        return Piece(file.path, b"", file=True, trouble=str(failure))
+        return Evidence(file.path, b"", file=True, trouble=str(failure))
     if len(data) > MAX_FILE_SIZE:  # it grew since it was found
-        return Piece(
+        return Evidence(
             file.path, b"", file=True, trouble=f"{file.path} grew over {show_bytes(MAX_FILE_SIZE)}: it is left"
         )
-    return Piece(file.path, data, file=True)
+    return Evidence(file.path, data, file=True)

@@ -15,7 +15,7 @@ from soakwatch.sources.tables.columns import MEMORY, MEMORY_SHARE, OTHERWISE, Na
 from soakwatch.sources.tables.errors import DataError
 from soakwatch.sources.tables.options import Options, checked
 from soakwatch.sources.tables.table import opened
-from soakwatch.transfer.importing.gather import Column, Gathered, Ints, Sorted, gather, in_order
+from soakwatch.transfer.importing.gather import Gathered, Ints, Sorted, UnnamedSeries, gather, in_order
 from soakwatch.transfer.importing.plausibility import possible
 from soakwatch_model.roles import DUT, GENERATOR
 
@@ -128,7 +128,7 @@ def _of_cells(file: str, gathered: Gathered, options: Options) -> Iterator[str]:
 
 
 def _settled(
-    file: str, column: Column, ordered: Sorted, options: Options, done: Mapping[Key, ImportedSeries]
+    file: str, column: UnnamedSeries, ordered: Sorted, options: Options, done: Mapping[Key, ImportedSeries]
 ) -> tuple[ImportedSeries | None, list[str], str]:
     """The series of one column, None if no reading is possible; notes; and how its unit was guessed."""
     labels = dict(column.labels)
@@ -175,7 +175,7 @@ def _settled(
     return _within(file, series, ordered.line, notes), notes, guess
 
 
-def _as_share(column: Column, ordered: Sorted, options: Options) -> Naming | None:
+def _as_share(column: UnnamedSeries, ordered: Sorted, options: Options) -> Naming | None:
     """The naming of a column called memory without a unit, if its readings can only be percentages."""
     low, high = float(ordered.value.min()), float(ordered.value.max())
     if "used" in column.name.lower() or not (low >= 0 and 1 < high <= 100):
@@ -184,7 +184,7 @@ def _as_share(column: Column, ordered: Sorted, options: Options) -> Naming | Non
     return naming(column.name, column.target, as_percent, dict(column.labels), column.given)
 
 
-def _with_object(named: Naming, column: Column) -> Naming:
+def _with_object(named: Naming, column: UnnamedSeries) -> Naming:
     """The naming with the line's object, if it has one."""
     return replace(named, object=column.object) if column.object else named
 

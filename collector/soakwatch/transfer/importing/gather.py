@@ -32,7 +32,7 @@ _OF_LONG: tuple[str, ...] = ("time", "target", "metric", "object", "value", "uni
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class UnnamedSeries:
     """One series of a table before it is named; ``given`` is the unit in its lines."""
 
     name: str
@@ -94,7 +94,7 @@ class Sorted:
 class Gathered:
     """The content of a table: readings by column, and bad cells."""
 
-    stacks: dict[Column, Stack] = field(default_factory=dict)
+    stacks: dict[UnnamedSeries, Stack] = field(default_factory=dict)
     troubles: dict[str, BadCells] = field(default_factory=dict)
     texts: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -269,7 +269,7 @@ class _Wide:
             exact = whole(cells) if index in self._exact else None
             kept: Values = value if exact is None else exact
             for labels, mask, time_ns, line in pieces:
-                stack = _stack(self._gathered, Column(name, self._target, labels), self._table.name)
+                stack = _stack(self._gathered, UnnamedSeries(name, self._target, labels), self._table.name)
                 stack.add(time_ns, line, kept if time_ns.size == kept.size else kept[timed if mask is None else mask])
 
     def _timed(
@@ -303,7 +303,7 @@ class _Long:
 
     def __init__(self, table: Table, gathered: Gathered, indexes: Mapping[str, int], target: str) -> None:
         self._table, self._gathered, self._target, self._indexes = table, gathered, target, indexes
-        self._columns: dict[tuple[str, ...], Column] = {}
+        self._columns: dict[tuple[str, ...], UnnamedSeries] = {}
         self._units: dict[tuple[str, ...], tuple[str, int]] = {}
 
     def take(self, chunk: Chunk, moments: Moments) -> None:
@@ -329,7 +329,7 @@ class _Long:
                 kept: Values = value[rows] if exact is None else exact[rows]
                 _stack(self._gathered, column, self._table.name).add(moments.time_ns[rows], chunk.line[rows], kept)
 
-    def _column(self, key: tuple[str, ...], line: int) -> Column:
+    def _column(self, key: tuple[str, ...], line: int) -> UnnamedSeries:
         known = self._columns.get(key)
         if known is not None:
             return known
@@ -343,12 +343,12 @@ class _Long:
                 f"{self._table.name}:{line}: {metric} is in {unit or 'no unit'} here and in "
                 f"{known_unit or 'no unit'} in line {first}: use one unit for all of a series"
             )
-        column = Column(metric, target, (), name, unit or None)
+        column = UnnamedSeries(metric, target, (), name, unit or None)
         self._columns[key] = column
         return column
 
 
-def _stack(gathered: Gathered, column: Column, name: str) -> Stack:
+def _stack(gathered: Gathered, column: UnnamedSeries, name: str) -> Stack:
     stack = gathered.stacks.get(column)
     if stack is None:
         if len(gathered.stacks) >= MAX_SERIES:

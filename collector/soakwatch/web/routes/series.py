@@ -19,8 +19,8 @@ from soakwatch.web.series_reader import (
     MAX_SERIES,
     MIN_POINTS,
     READER,
-    Line,
     NoSuchSeriesError,
+    PlottedSeries,
     SeriesQuery,
     key_data,
     lines_data,
@@ -126,7 +126,7 @@ def _csv(question: Question) -> Response:
     return Response(out.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
 
 
-def _lines(question: Question, query: SeriesQuery) -> tuple[tuple[Line, ...], int | None]:
+def _lines(question: Question, query: SeriesQuery) -> tuple[tuple[PlottedSeries, ...], int | None]:
     try:
         return READER.lines(question.folder, query)
     except NoSuchSeriesError as error:

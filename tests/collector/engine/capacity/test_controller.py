@@ -6,14 +6,14 @@ import random
 
 import pytest
 
-from soakwatch.engine.capacity.controller import Step, step
+from soakwatch.engine.capacity.controller import SearchStep, step
 from soakwatch.judge.capacity import GoalBounds, Trial, full_rate_of, limit_of
 from soakwatch.plan.capacity_plan import CapacityPlan
 
 FULL = 1e6
 
 
-def search(goal: CapacityPlan, capacity: float, noise: float = 0.0, seed: int = 1) -> tuple[Step, list[Trial]]:
+def search(goal: CapacityPlan, capacity: float, noise: float = 0.0, seed: int = 1) -> tuple[SearchStep, list[Trial]]:
     """A whole search of a device that forwards so many packets a second of a million."""
     chance, trials = random.Random(seed), list[Trial]()
     while (taken := step(goal, trials)).next_trial is not None:

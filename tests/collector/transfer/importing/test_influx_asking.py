@@ -68,8 +68,8 @@ def sized(body: bytes, more: int = 0) -> bytes:
 
 def test_the_pieces_of_an_answer_come_one_by_one() -> None:
     with answering(sized(FIRST + WHOLE)) as url, Influx(Database(url, "b")) as influx:
-        pieces = list(influx.pieces("SELECT v FROM m"))
-    assert [(piece.name, piece.columns, piece.rows) for piece in pieces] == [("m", ("time", "v"), [[1, 2.5]])] * 2
+        chunks = list(influx.chunks("SELECT v FROM m"))
+    assert [(chunk.name, chunk.columns, chunk.rows) for chunk in chunks] == [("m", ("time", "v"), [[1, 2.5]])] * 2
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_the_pieces_of_an_answer_come_one_by_one() -> None:
 )
 def test_a_bad_answer_is_one_sentence(answer: bytes, message: str) -> None:
     with answering(answer) as url, Influx(Database(url, "b")) as influx, pytest.raises(DataError) as caught:
-        list(influx.pieces("SELECT v FROM m"))
+        list(influx.chunks("SELECT v FROM m"))
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -106,7 +106,7 @@ def test_https_is_spoken_with_whom_the_file_of_certificates_trusts(tmp_path: Pat
 
     def asked(url: str, ca: Path | None) -> int:
         with Influx(Database(url, "b", ca=None if ca is None else str(ca))) as influx:
-            return len(list(influx.pieces("SELECT v FROM m")))
+            return len(list(influx.chunks("SELECT v FROM m")))
 
     with answering(sized(WHOLE), b"", b"", tls=ours.server()) as url:
         assert asked(url, ours.certificate) == 1
@@ -123,13 +123,13 @@ def test_https_is_spoken_with_whom_the_file_of_certificates_trusts(tmp_path: Pat
 
 
 def test_an_endless_line_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "_MAX_PIECE", 2**20)
+    monkeypatch.setattr(asking, "_MAX_CHUNK", 2**20)
     with (
         answering(sized(b"x" * 2**21)) as url,
         Influx(Database(url, "b")) as influx,
         pytest.raises(DataError, match="1 MiB"),
     ):
-        list(influx.pieces("SELECT v FROM m"))
+        list(influx.chunks("SELECT v FROM m"))
 
 
 def test_a_server_that_never_answers_is_given_up() -> None:
@@ -139,7 +139,7 @@ def test_a_server_that_never_answers_is_given_up() -> None:
             Influx(database) as influx,
             pytest.raises(DataError, match="did not answer within 1 s: try a longer"),
         ):
-            list(influx.pieces("SELECT v FROM m"))
+            list(influx.chunks("SELECT v FROM m"))
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_a_token_that_cannot_be_one_is_one_sentence_without_it(secret: str, monk
         pytest.raises(DataError) as caught,
         Influx(Database("http://127.0.0.1:9", "b", token="env:READ_TOKEN")) as influx,
     ):
-        list(influx.pieces("SELECT v FROM m"))
+        list(influx.chunks("SELECT v FROM m"))
     assert "READ_TOKEN" in str(caught.value)
     assert secret == "" or secret[:3] not in str(caught.value)
 
@@ -213,5 +213,5 @@ def test_hostile_names_come_back_from_a_real_server(
     shown = name.replace("\n", "\u240a").replace("back\\", "back\u2216")
     with Influx(database) as influx:
         asked = f"SELECT {quoted(shown)} FROM {quoted(shown)} WHERE t = {text(shown)} GROUP BY *"
-        (piece,) = influx.pieces(asked)
-    assert (piece.name, piece.tags, piece.rows) == (shown, {"t": shown}, [[1000, 1.5]])
+        (chunk,) = influx.chunks(asked)
+    assert (chunk.name, chunk.tags, chunk.rows) == (shown, {"t": shown}, [[1000, 1.5]])

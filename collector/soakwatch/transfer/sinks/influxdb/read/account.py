@@ -48,9 +48,9 @@ def read_account(influx: Influx, run: str) -> Account:
     where, parts, size = influx.database.shown, dict[int, str](), 0
     asked = f'SELECT "text", "part", "parts", "digest" FROM {quoted(MEASUREMENT)} WHERE "run" = {text(run)}'  # noqa: S608
     total, digest = 0, ""
-    for piece in influx.pieces(asked):
-        columns = [piece.columns.index(name) for name in ("text", "part", "parts", "digest")]
-        for row in piece.rows:
+    for chunk in influx.chunks(asked):
+        columns = [chunk.columns.index(name) for name in ("text", "part", "parts", "digest")]
+        for row in chunk.rows:
             content, part, parts_, row_digest = (row[column] for column in columns)
             if not isinstance(content, str) or not isinstance(part, int | float) or not isinstance(parts_, int | float):
                 raise DataError(_torn(where, run))

@@ -24,7 +24,7 @@ from soakwatch.sources.transport.http_client import REQUEST_ERRORS, Cause, failu
 from soakwatch.transfer.sinks.influxdb.read.address import Database
 
 MAX_ROWS = 10_000  # of a chunk
-_MAX_PIECE = 64 * 2**20  # bytes of a chunk: texts may be long
+_MAX_CHUNK = 64 * 2**20  # bytes of a chunk: texts may be long
 _MAX_MESSAGE = 300
 _REMEDIES = {
     Cause.TIMEOUT: "try a longer timeout=, or read less with from= and to=",
@@ -38,7 +38,7 @@ Cell = float | int | str | bool | None
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class SeriesChunk:
     """A chunk of one series: its measurement, the tags grouped by, and the columns; times in ns."""
 
     name: str
@@ -75,26 +75,26 @@ class Influx:
         """Check server, token, organisation and bucket."""
         if self.database.org is not None:
             self._check_org(self.database.org)
-        for _ in self.pieces("SHOW MEASUREMENTS LIMIT 1"):
+        for _ in self.chunks("SHOW MEASUREMENTS LIMIT 1"):
             return
 
-    def pieces(self, query: str) -> Iterator[Piece]:
+    def chunks(self, query: str) -> Iterator[SeriesChunk]:
         """The rows of one statement, times in ns."""
         more = True
         with self._answer({"q": query}) as answer:
             for text in self._lines(answer):
                 if text.strip():
-                    pieces, more = self._read(text)
-                    yield from pieces
+                    chunks, more = self._read(text)
+                    yield from chunks
         if more:
             raise DataError(self._cut())
 
     def names(self, query: str, column: str) -> list[str]:
         """The distinct texts of one column of a ``SHOW`` statement."""
         names: dict[str, None] = {}
-        for piece in self.pieces(query):
-            index = piece.columns.index(column) if column in piece.columns else 0
-            names.update(dict.fromkeys(str(row[index]) for row in piece.rows))
+        for chunk in self.chunks(query):
+            index = chunk.columns.index(column) if column in chunk.columns else 0
+            names.update(dict.fromkeys(str(row[index]) for row in chunk.rows))
         return list(names)
 
     # --- inside ------------------------------------------------------------------------------------------------
@@ -134,15 +134,15 @@ class Influx:
             while (end := pending.find(b"\n")) >= 0:
                 yield pending[:end].decode(errors="replace")
                 del pending[: end + 1]
-            if len(pending) > _MAX_PIECE:
+            if len(pending) > _MAX_CHUNK:
                 raise DataError(
-                    f"{self.database.url} answers with a line of more than {_MAX_PIECE >> 20} MiB, which "
+                    f"{self.database.url} answers with a line of more than {_MAX_CHUNK >> 20} MiB, which "
                     "is not an answer of InfluxDB"
                 )
         if pending.strip():
             yield pending.decode(errors="replace")
 
-    def _read(self, text: str) -> tuple[list[Piece], bool]:
+    def _read(self, text: str) -> tuple[list[SeriesChunk], bool]:
         """The rows of one chunk, and whether another one must follow."""
         try:
             answer = from_json(text)
@@ -151,7 +151,7 @@ class Influx:
                 if error is not None:
                     raise DataError(self._server_error(str(error)))
             more = any(result.get("partial") for result in results)
-            return [_piece(series) for result in results for series in result.get("series", ())], more
+            return [_chunk(series) for result in results for series in result.get("series", ())], more
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             if isinstance(error, DataError):
                 raise
@@ -189,9 +189,9 @@ class Influx:
             return ": correct the address"
 
 
-def _piece(series: Mapping[str, Any]) -> Piece:
+def _chunk(series: Mapping[str, Any]) -> SeriesChunk:
     tags = {str(name): str(value) for name, value in series.get("tags", {}).items() if value}
-    return Piece(str(series.get("name", "")), tags, tuple(map(str, series["columns"])), series.get("values", []))
+    return SeriesChunk(str(series.get("name", "")), tags, tuple(map(str, series["columns"])), series.get("values", []))
 
 
 def quoted(name: str) -> str:

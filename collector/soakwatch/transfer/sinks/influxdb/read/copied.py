@@ -13,7 +13,7 @@ from soakwatch.record.bulk import PollFacts
 from soakwatch.record.model import OUTCOME_NUMBERS, Ints, Source, Values, source_label
 from soakwatch.sources.tables.errors import DataError
 from soakwatch.transfer.sinks.influxdb.read.account import Account
-from soakwatch.transfer.sinks.influxdb.read.asking import Cell, Influx, Piece, quoted, text
+from soakwatch.transfer.sinks.influxdb.read.asking import Cell, Influx, SeriesChunk, quoted, text
 from soakwatch.transfer.sinks.lines import LONGEST, key
 from soakwatch_model.sample import PollOutcome, object_labels
 
@@ -58,7 +58,7 @@ def edges_of(influx: Influx, account: Account, run: str) -> list[int]:
     edges: list[int] = []
     for word in ("first", "last"):
         query = f'SELECT {word}("ok") FROM "soakwatch_poll" WHERE "run" = {text(run)}'  # noqa: S608
-        edges += [int(row[0]) for piece in influx.pieces(query) for row in piece.rows if isinstance(row[0], int)]
+        edges += [int(row[0]) for chunk in influx.chunks(query) for row in chunk.rows if isinstance(row[0], int)]
     if pieces < 2 or len(edges) < 2 or edges[1] <= edges[0]:
         return []
     steps = np.linspace(edges[0], edges[1], pieces + 1)[1:-1]
@@ -94,21 +94,21 @@ class Names:
         for source in sources:  # while a target had no other source of that name, the sink wrote the name alone
             self.sources.setdefault(_source_key(source.target, source.name), source.id)
 
-    def series_of(self, piece: Piece) -> int:
+    def series_of(self, chunk: SeriesChunk) -> int:
         """The number of a chunk's series. Raises DataError."""
-        tags = {name: value for name, value in piece.tags.items() if name not in _NOT_OF_SERIES}
-        number = self.series.get(key(piece.name, tags, {}))
+        tags = {name: value for name, value in chunk.tags.items() if name not in _NOT_OF_SERIES}
+        number = self.series.get(key(chunk.name, tags, {}))
         if number is None:
             shown = ", ".join(f"{name}={value}" for name, value in tags.items())
             raise DataError(
-                f"{self._where}: there are samples of {piece.name} ({shown[:200]}) that the run does not "
+                f"{self._where}: there are samples of {chunk.name} ({shown[:200]}) that the run does not "
                 "have: two runs may have been sent under one name"
             )
         return number
 
-    def source_of(self, piece: Piece) -> int:
+    def source_of(self, chunk: SeriesChunk) -> int:
         """The number of a chunk's source. Raises DataError."""
-        target, label = piece.tags.get("target", ""), piece.tags.get("source", "")
+        target, label = chunk.tags.get("target", ""), chunk.tags.get("source", "")
         number = self.sources.get(_source_key(target, label))
         if number is None:
             raise DataError(
@@ -132,9 +132,9 @@ def readings_in(
         some = measurements[low : low + _MAX_MEASUREMENTS]
         listed = ", ".join(quoted(name) for name in some)
         query = f'SELECT "value" FROM {listed} WHERE "run" = {text(run)}{window} GROUP BY *'  # noqa: S608
-        for piece in influx.pieces(query):
-            points = points_of.setdefault(names.series_of(piece), Points())
-            times, values = zip(*piece.rows, strict=True)
+        for chunk in influx.chunks(query):
+            points = points_of.setdefault(names.series_of(chunk), Points())
+            times, values = zip(*chunk.rows, strict=True)
             points.time_ns.append(np.array(times, dtype=np.int64))
             points.value.append(np.array(values, dtype=np.float64))
     readings = {number: points.ordered(whole=account.series[number][6]) for number, points in points_of.items()}
@@ -162,11 +162,11 @@ def polls_in(influx: Influx, run: str, names: Names, window: str, errors: Mappin
         f'SELECT "seq", "late_s", "duration_s", "error" FROM "soakwatch_poll" WHERE "run" = {text(run)}{window}'  # noqa: S608
         ' GROUP BY "target", "source", "outcome"'
     )
-    for piece in influx.pieces(query):
-        rows = rows_of.setdefault(names.source_of(piece), [])
-        outcome = OUTCOME_NUMBERS[PollOutcome(piece.tags["outcome"])]
-        columns = [piece.columns.index(name) for name in ("time", "seq", "late_s", "duration_s", "error")]
-        for row in piece.rows:
+    for chunk in influx.chunks(query):
+        rows = rows_of.setdefault(names.source_of(chunk), [])
+        outcome = OUTCOME_NUMBERS[PollOutcome(chunk.tags["outcome"])]
+        columns = [chunk.columns.index(name) for name in ("time", "seq", "late_s", "duration_s", "error")]
+        for row in chunk.rows:
             due, seq, late, duration, error = (row[column] for column in columns)
             if seq is None:  # no poll of its own: it says that a lost one was answered later
                 continue

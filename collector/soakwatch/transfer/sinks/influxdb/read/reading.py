@@ -29,7 +29,7 @@ class Measurement:
 
 
 @dataclass(slots=True)
-class Column:
+class FieldReadings:
     """The readings of one field for one set of tags, as they arrive."""
 
     time_ns: list[Ints] = field(default_factory=list)
@@ -48,9 +48,9 @@ class Tagged:
 def measurements_of(influx: Influx) -> dict[str, Measurement]:
     """All measurements of the bucket with their fields. Raises DataError."""
     types_of: dict[str, dict[str, set[str]]] = {}
-    for piece in influx.pieces("SHOW FIELD KEYS"):
-        types = types_of.setdefault(piece.name, {})
-        for name, kind in piece.rows:
+    for chunk in influx.chunks("SHOW FIELD KEYS"):
+        types = types_of.setdefault(chunk.name, {})
+        for name, kind in chunk.rows:
             types.setdefault(str(name), set()).add(str(kind))
     return {
         name: Measurement(name, {field_name: frozenset(kinds) for field_name, kinds in types.items()})
@@ -81,7 +81,7 @@ def read(
                 f"{influx.database.shown} holds more than {MAX_READINGS // 10**6} million samples of the query: "
                 "ask for less with from=, to= and host="
             )
-        tagged: dict[tuple[tuple[str, str], ...], dict[str, Column]] = {}
+        tagged: dict[tuple[tuple[str, str], ...], dict[str, FieldReadings]] = {}
         for low in range(0, len(fields), _MAX_FIELDS):
             _ask(influx, measurement, fields[low : low + _MAX_FIELDS], types, where, tagged, ones)
         sets = [
@@ -117,8 +117,8 @@ def _counts(influx: Influx, measurement: str, fields: Sequence[str], where: str)
     for low in range(0, len(fields), _MAX_FIELDS):
         some = fields[low : low + _MAX_FIELDS]
         listed = ", ".join(f"count({quoted(name)})" for name in some)
-        for piece in influx.pieces(f"SELECT {listed} FROM {quoted(measurement)}{where}"):  # noqa: S608
-            for row in piece.rows:
+        for chunk in influx.chunks(f"SELECT {listed} FROM {quoted(measurement)}{where}"):  # noqa: S608
+            for row in chunk.rows:
                 counts |= {name: cell for name, cell in zip(some, row[1:], strict=True) if isinstance(cell, int)}
     return counts
 
@@ -129,24 +129,24 @@ def _ask(
     fields: Sequence[str],
     types: Mapping[str, frozenset[str]],
     where: str,
-    tagged: dict[tuple[tuple[str, str], ...], dict[str, Column]],
+    tagged: dict[tuple[tuple[str, str], ...], dict[str, FieldReadings]],
     ones: Mapping[str, frozenset[str]],
 ) -> None:
     # Read a field as float if it is an integer in some shards and a float in others.
     listed = ", ".join(quoted(name) + ("::float" if _mixed(types[name]) else "") for name in fields)
-    for piece in influx.pieces(f"SELECT {listed} FROM {quoted(measurement)}{where} GROUP BY *"):  # noqa: S608
-        columns = tagged.setdefault(tuple(sorted(piece.tags.items())), {})
+    for chunk in influx.chunks(f"SELECT {listed} FROM {quoted(measurement)}{where} GROUP BY *"):  # noqa: S608
+        columns = tagged.setdefault(tuple(sorted(chunk.tags.items())), {})
         if len(tagged) > MAX_SERIES:
             raise DataError(
                 f"{influx.database.shown}: {measurement} has more than {MAX_SERIES} sets of tags: ask for "
                 "less with host=, from= and to="
             )
-        times, *cells = zip(*piece.rows, strict=True)
+        times, *cells = zip(*chunk.rows, strict=True)
         time_ns = np.array(times, dtype=np.int64)
         for name, column in zip(fields, cells, strict=True):
             value, there = _numbers(column, ones.get(name, frozenset()))
             if there.any():
-                readings = columns.setdefault(name, Column())
+                readings = columns.setdefault(name, FieldReadings())
                 readings.time_ns.append(time_ns[there])
                 readings.value.append(value[there])
 
@@ -183,7 +183,7 @@ def _word(cell: Cell) -> str:
     return str(cell).lower() if isinstance(cell, bool) else f"{cell:g}" if isinstance(cell, float) else str(cell)
 
 
-def _joined(column: Column) -> tuple[Ints, Values]:
+def _joined(column: FieldReadings) -> tuple[Ints, Values]:
     from soakwatch.record.merge import in_time, unified
 
     return in_time(np.concatenate(column.time_ns), unified(column.value))
