@@ -5,15 +5,15 @@ names these modules are public, each for one kind of caller:
 
 * ``reader``, ``writer``: the two classes and the errors; ``writer_lock``: whether a run is writing
 * ``queue``: polls, events and files of a run on their way to the writer's thread
-* ``bulk``: readings that are all there already, from tables and copies; ``merge``: pieces of a series made one
+* ``bulk``: many polls at once, from tables and copies; ``merge``: joins the pieces of a series
 * ``follow``: what is new since the last time, for live judging and sinks; ``backlog``: how far behind a sink is
 * ``minutes``: what a series did in each minute, which compaction rolls up beside the blocks
-* ``inventory``: how much is in a record; ``series_cache``: series for a page that asks again and again
-* ``external_events``: events of others than the run; ``findings``: findings as texts; ``meta``: the keys of texts
-* ``model``, ``source``: the types that are handed out, and what a report reads of a record
+* ``inventory``: how much is in a record; ``series_cache``: series for a page that reads them again and again
+* ``external_events``: events from other processes; ``findings``: findings as texts; ``meta``: the keys of texts
+* ``model``, ``source``: the types that the record returns, and what a report reads of it
 
-Modules that begin with an underscore hold the file's format: tables and codec. Nothing outside this package
-imports them, and nothing outside of it speaks SQL (contracts of ``tests/run``).
+Modules that begin with an underscore hold the file's format: tables and codec. No other package imports them or speaks
+SQL (contracts of ``tests/run``).
 """
 
 from soakwatch.record._artifacts import artifact_name

@@ -12,7 +12,7 @@ from soakwatch.record.model import Artifact, ArtifactEntry
 MAX_BYTES = 64 << 20
 """All artifacts of a record together, compressed: evidence must not fill the disk that the readings need."""
 MAX_OUTPUTS = 5000
-"""So many outputs of scripts and hooks are kept, and in half of the room: the rest is for evidence."""
+"""Maximum number of outputs of scripts and hooks. They get at most half of ``MAX_BYTES``; the rest is for evidence."""
 MAX_NAME_LENGTH = 200
 _OUTPUTS = frozenset({"script", "hook"})
 _ZLIB_LEVEL = 1  # core files are mostly zeros: a higher level costs seconds and brings little
@@ -20,7 +20,7 @@ _UNSAFE = re.compile(r"[^A-Za-z0-9._+@=-]+")
 
 
 def artifact_name(*parts: str) -> str:
-    """A name of parts with slashes between them that is a relative path on every file system, and stays below it.
+    """Join parts with slashes to a name that is a relative path on every file system and never leads out of its folder.
 
     >>> artifact_name("capture", "fw/1", "../show tech")
     'capture/fw_1/show_tech'
@@ -30,7 +30,7 @@ def artifact_name(*parts: str) -> str:
 
 
 def keep(sql: sqlite3.Connection, artifact: Artifact, packed: bytes) -> bool:
-    """Write an artifact; one of the same name is replaced. False, and nothing is changed, where it has no room."""
+    """Write an artifact, in place of one of the same name. Returns False and changes nothing if there is no room."""
     name = storable(artifact.name)
     others, number = sql.execute(
         "SELECT coalesce(sum(length(data)), 0), count(*) FROM artifact WHERE name<>?", (name,)
@@ -46,12 +46,12 @@ def keep(sql: sqlite3.Connection, artifact: Artifact, packed: bytes) -> bool:
 
 
 def packed(data: bytes) -> bytes:
-    """The bytes as the record keeps them."""
+    """The bytes, compressed as the record keeps them."""
     return zlib.compress(data, _ZLIB_LEVEL)
 
 
 def entries(sql: sqlite3.Connection) -> tuple[ArtifactEntry, ...]:
-    """What there is, by time and name, without its bytes."""
+    """All artifacts by time and name, without their bytes."""
     rows = sql.execute(
         "SELECT name, media, size, time_ns, kind, about FROM artifact ORDER BY coalesce(time_ns, 0), name"
     ).fetchall()
@@ -59,7 +59,7 @@ def entries(sql: sqlite3.Connection) -> tuple[ArtifactEntry, ...]:
 
 
 def read(sql: sqlite3.Connection, name: str) -> Artifact | None:
-    """One artifact with its bytes; None if there is none of this name. Raises ValueError for bytes that are damaged."""
+    """One artifact with its bytes; None if there is none of this name. Raises ValueError for damaged bytes."""
     row = sql.execute(
         "SELECT name, media, data, time_ns, kind, about, size FROM artifact WHERE name=?", (storable(name),)
     ).fetchone()
@@ -72,7 +72,7 @@ def read(sql: sqlite3.Connection, name: str) -> Artifact | None:
 def _unpacked(data: bytes, size: int) -> bytes:
     inflating = zlib.decompressobj()
     try:
-        unpacked = inflating.decompress(data, size + 1)  # never more than was promised
+        unpacked = inflating.decompress(data, size + 1)  # at most one byte more than the record says
     except zlib.error:
         unpacked = b""
     if len(unpacked) != size:

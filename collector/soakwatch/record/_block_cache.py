@@ -1,7 +1,7 @@
-"""What is kept of blocks between two questions: decoded arrays, where blocks lie in time, how many readings.
+"""Caches between two queries of a record: decoded blocks, where blocks lie in time, and counts of readings.
 
-Blocks are never changed or removed, and their numbers only grow: what was read of them holds as long as the file is the
-same one.
+Blocks are never changed or removed, and their numbers only grow: what was read of them stays valid as long as the file
+is the same.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from soakwatch.record._recent import Recent
 from soakwatch.record.model import Ints, Values
 
 MAX_BYTES = 64 * 2**20
-"""Bytes of decoded blocks that are kept: those of about 25 series of 72 h at 1 s."""
+"""Maximum bytes of decoded blocks: about 25 series of 72 h at 1 s."""
 _MAX_FILES, _MAX_INDEXES = 8, 500
-_MAX_UNPACKED_BYTES = 16 * 2**20  # of the readings of polls that are not compacted, of each file
+_MAX_UNPACKED_BYTES = 16 * 2**20  # readings of polls that are not compacted, for each file
 _NO_INDEX: Ints = np.zeros((2, 0), dtype=np.int64)
 
 File = tuple[str, int, int, str]
@@ -34,13 +34,13 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Axes:
-    """The axes of a file by their numbers, from 0 on: first and last time, source, and the blocks of their chunk, each
-    of shape (n,). A number that is not there has no time."""
+    """All axes of a file, indexed by number from 0: first and last time, source, first and last block of their chunk;
+    shape (5, n). The first time of an unused number is after its last."""
 
     columns: Ints
 
     def touching(self, begin_ns: int | None, end_ns: int | None) -> NDArray[np.bool_]:
-        """Which of them have times in begin <= time < end, shape (n,)."""
+        """Mask of shape (n,): the axes that have times in begin <= time < end."""
         first_ns, last_ns = self.columns[:2]
         touching: NDArray[np.bool_] = last_ns >= first_ns
         if begin_ns is not None:
@@ -50,11 +50,11 @@ class Axes:
         return touching
 
     def source(self, axis: int) -> int:
-        """Who brought what is on it."""
+        """The source whose readings are on an axis."""
         return int(self.columns[2, axis])
 
     def blocks(self, some: NDArray[np.bool_]) -> tuple[int, int]:
-        """The lowest and the highest number of the blocks on the chosen axes, of which there must be one."""
+        """The lowest and the highest number of the blocks on the chosen axes; at least one must be chosen."""
         return int(self.columns[3][some].min()), int(self.columns[4][some].max())
 
 
@@ -63,14 +63,14 @@ NO_AXES = Axes(np.array([[1], [0], [0], [0], [0]], dtype=np.int64))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Counted:
-    """How many readings of each series (by its number) are in the blocks up to one, that one included."""
+    """How many readings each series (by its number) has in the blocks up to and including ``until``."""
 
     until: int
     readings: Ints
 
 
 class BlockCache:
-    """Arrays that were decoded of blocks, by file and number, the last used ones; for several threads."""
+    """The decoded blocks that were used last, by file and number. Safe for several threads."""
 
     def __init__(self, largest: int = MAX_BYTES) -> None:
         self._largest, self._size = largest, 0
@@ -83,13 +83,13 @@ class BlockCache:
 
     @property
     def size(self) -> int:
-        """Bytes that are kept."""
+        """Bytes of the decoded blocks."""
         return self._size
 
     def get(
         self, file: File, kind: str, numbers: Sequence[int], make: Callable[[list[int]], Iterable[tuple[int, Values]]]
     ) -> list[Values]:
-        """The arrays of these numbers, in their order; missing ones are made and kept."""
+        """The arrays with these numbers, in this order; ``make`` decodes those that are missing."""
         arrays: dict[int, Values] = {}
         with self._lock:
             for number in numbers:
@@ -105,7 +105,7 @@ class BlockCache:
         return [arrays[number] for number in numbers]
 
     def unpacked(self, file: File) -> Mapping[int, Recent]:
-        """The polls of sources that were not compacted when a view of the file was last closed."""
+        """By source, the polls that were not compacted when a view of the file was last closed."""
         with self._lock:
             return self._unpacked.get(file, {})
 
@@ -120,17 +120,17 @@ class BlockCache:
             _put(self._unpacked, file, kept, _MAX_FILES)
 
     def counted(self, file: File) -> Counted:
-        """What was counted of a file so far."""
+        """The counts of a file so far."""
         with self._lock:
             return self._counts.get(file, Counted(0, np.zeros(0, dtype=np.int64)))
 
     def keep_counted(self, file: File, counted: Counted) -> None:
-        """Remember a count, of a few files."""
+        """Keep the counts of a file; those of a few files are kept."""
         with self._lock:
             _put(self._counts, file, counted, _MAX_FILES)
 
     def index(self, file: File, series: int, sql: sqlite3.Connection) -> Ints:
-        """Numbers and axes of all blocks of a series, shape (2, n), at least those that this snapshot sees."""
+        """Numbers and axes of all blocks of a series, shape (2, n); some may be newer than this snapshot."""
         with self._lock:
             index = self._indexes.get((file, series), _NO_INDEX)
         until = int(index[0, -1]) if index.size else 0
@@ -142,7 +142,7 @@ class BlockCache:
         return index
 
     def axes(self, file: File, sql: sqlite3.Connection) -> Axes:
-        """The axes of a file, at least those that this snapshot of it sees."""
+        """The axes of a file; some may be newer than this snapshot."""
         with self._lock:
             axes = self._axes.get(file, NO_AXES)
         until = axes.columns.shape[1] - 1
@@ -154,7 +154,7 @@ class BlockCache:
         if rows:
             new = np.array(rows, dtype=np.int64).T
             grown = np.zeros((5, new[0, -1] - until), dtype=np.int64)
-            grown[0] = 1  # a number that is not there: it begins behind its end
+            grown[0] = 1  # an unused number: its first time is after its last
             grown[:, new[0] - until - 1] = new[1:]
             axes = Axes(np.concatenate([axes.columns, grown], axis=1))
             with self._lock:
@@ -165,7 +165,7 @@ class BlockCache:
         with self._lock:
             for number, array in arrays.items():
                 if (file, kind, number) not in self._arrays:
-                    array.flags.writeable = False  # shared by all that ask
+                    array.flags.writeable = False  # shared by all callers
                     self._arrays[file, kind, number] = array
                     self._size += array.nbytes
             while self._size > self._largest and len(self._arrays) > 1:

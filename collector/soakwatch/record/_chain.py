@@ -1,12 +1,12 @@
-"""The writing side of the chain: every transaction leaves digests of what it wrote, and a link over all of them.
+"""The writing side of the chain: each transaction stores digests of what it wrote, and a link over all digests.
 
-Rows of the small tables have a digest each, 64 of them in one row of ``link``; temporary triggers of the connection
-hand every row over before and after it changes, so that nothing can be written past them. A row that is not what its
-digest says before it is changed is marked for good. A chunk with its axes and blocks has one digest. Polls that are
-rows of their own have a running digest for each source, from its oldest row on: each row has in ``poll.link`` what it
-was then, and the compaction to blocks checks it, since it reads the rows anyway.
+Each row of a small table has a digest; 64 of them share one row of ``link``. Temporary triggers of the connection
+report every row before and after its change, so that no write escapes. If a row does not match its digest before a
+change, it is marked for good (``CHANGED``). A chunk with its axes and blocks has one digest. Polls that are still rows
+of their own have a running digest for each source, from its oldest row on: ``poll.link`` is its value after each row,
+and compaction checks it, since it reads the rows anyway.
 
-The one row of ``chain`` has the number of links and the last of them: the SHA-256 over the link before it and over the
+The one row of ``chain`` has the number of links and the last link: the SHA-256 over the link before it and over the
 digests of all parts.
 """
 
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from hashlib import _Hash
 
 CHANGED = "changed"
-"""Stands for the digest of a row that was changed by others before it was changed by its writer."""
+"""Replaces the digest of a row that somebody else changed before its writer did."""
 NewPoll = tuple[int, int, int, int, int, int, int, int, bytes | None, bytes]
-"""A row of ``poll``: source, and the columns of ``PollBytes``; ``LinkedPoll`` has its link as well."""
+"""A row of ``poll``: source, and the columns of ``PollBytes``; ``LinkedPoll`` adds its link."""
 LinkedPoll = tuple[int, int, int, int, int, int, int, int, bytes | None, bytes, bytes]
 
 _SMALL = 1000  # bytes
@@ -83,13 +83,13 @@ class Chain:
         self._roots: dict[str, bytes] = {}
         self._buckets: dict[tuple[str, int], Rows] = {}  # those of this transaction
         self._dirty: set[tuple[str, int]] = set()
-        self._seen: set[tuple[str, Value]] = set()  # rows that were shown before their change
+        self._seen: set[tuple[str, Value]] = set()  # rows that were reported before their change
         self._chunks: list[int] = []
-        self._known = False  # whether what is remembered of the file was compared with it in this transaction
+        self._known = False  # whether this transaction compared the remembered links with the file
         self._running: dict[int, _Hash] = {}
-        self._touched: dict[int, _Hash | None] = {}  # sources whose digest changed in this transaction: as it was
+        self._touched: dict[int, _Hash | None] = {}  # by source, the digest before this transaction changed it
         self._blocks: _Hash | None = None  # of the chunk that is being made, so that its blocks are not read again
-        self._spoiled: set[int] = set()  # sources whose polls are not what their digest says
+        self._spoiled: set[int] = set()  # sources whose polls do not match their digest
         sql.create_function("soakwatch_was", -1, self._was)
         sql.create_function("soakwatch_is", -1, self._is)
         sql.create_function("soakwatch_chunk", 1, self._chunks.append)
@@ -99,7 +99,7 @@ class Chain:
     # --- a transaction -----------------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """A transaction begins, and nobody else writes until its end."""
+        """Begin a transaction: nobody else writes until its end."""
         self._known = False
 
     def commit(self) -> None:
@@ -120,17 +120,17 @@ class Chain:
         self._seen.clear()
         self._chunks.clear()
         self._blocks = None
-        for source, before in self._touched.items():  # their digests hold rows that are not there
+        for source, before in self._touched.items():  # their digests include rows that were rolled back
             if before is None:
                 self._running.pop(source, None)
-            else:  # on a full disk each second ends here: reading all polls again would be its work
+            else:  # on a full disk this happens every second: do not read all polls again
                 self._running[source] = before
         self._touched.clear()
-        self._number = -1  # what is remembered of the file is read again
+        self._number = -1  # the links of the file are read again
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """A transaction that is linked, and kept when the block ends without an error."""
+        """Run the block as one linked transaction, which is committed if the block raises nothing."""
         self._sql.execute("BEGIN IMMEDIATE")
         try:
             self.begin()
@@ -144,7 +144,7 @@ class Chain:
             raise
 
     def link_at_end(self) -> None:
-        """Give the parts that change with every poll their digests, as a seal needs them."""
+        """Write the digests of the parts that change with every poll; a seal needs them."""
         for part in PARTS:
             if not part.live:
                 for bucket in [bucket for name, bucket in self._all_buckets() if name == part.name]:
@@ -156,7 +156,7 @@ class Chain:
     # --- polls -------------------------------------------------------------------------------------------------
 
     def linked(self, rows: Sequence[NewPoll]) -> Sequence[LinkedPoll]:
-        """New rows of polls, each with the digest over all rows of its source up to it."""
+        """New rows of polls, each with the digest over all rows of its source up to this one."""
         pack, known = POLL_HEAD.pack, self._running
         done: list[LinkedPoll] = []
         for source, seq, due, start, duration, outcome, error, layout, offsets, data in rows:
@@ -181,8 +181,8 @@ class Chain:
         return done
 
     def compacts(self, source: int, rows: Sequence[PollBytes]) -> _Hash:
-        """These are the oldest rows of a source, and are about to become a chunk: check them. Returns the digest that
-        is to be shown the blocks (``update_with_block``)."""
+        """Check the oldest rows of a source before they become a chunk. Returns the digest that the caller updates with
+        each block (``update_with_block``)."""
         self._blocks = hashlib.sha256()
         running = self._running.get(source) or self._of_file(source)
         found = hashlib.sha256(stretch_seed(source, rows[0][0]))
@@ -205,7 +205,7 @@ class Chain:
         return self._blocks
 
     def _of_file(self, source: int) -> _Hash | None:
-        """The running digest over the rows of a source, worked out from the file when a run is resumed."""
+        """Compute the running digest over the rows of a source from the file, when a run is resumed."""
         running: _Hash | None = None
         rows = self._sql.execute(f"{POLL_ROWS} WHERE source=? ORDER BY seq", (source,))
         for row in rows:
@@ -260,7 +260,7 @@ class Chain:
         return [(part, bucket) for part, buckets in self._leaves.items() for bucket in buckets]
 
     def _compare(self) -> None:
-        """Read the links anew where another connection wrote some since the last transaction."""
+        """Read the links again if another connection wrote some since the last transaction."""
         if self._known:
             return
         self._known = True
@@ -311,7 +311,7 @@ class Chain:
 
 
 POLL_CHANGES = "polls changed"
-"""The part of ``link`` that says which polls were not what their digest says when they became blocks."""
+"""The part of ``link`` that lists the polls that did not match their digest when they became blocks."""
 LINK_CHANGES = "links changed"
 
 
@@ -355,6 +355,6 @@ def _triggers_of(part: Part) -> Iterable[str]:
     yield f"CREATE TEMP TRIGGER {name}_gone BEFORE DELETE ON {table} BEGIN {was}; END"
     if part.key == "id":
         return
-    # A row that is replaced is not deleted as far as triggers go.
+    # INSERT OR REPLACE fires no trigger of deletion for the row that it replaces.
     was = f"SELECT soakwatch_was('{part.name}', {of}) FROM {part.table} WHERE {part.key}=NEW.{part.key}"  # noqa: S608
     yield f"CREATE TEMP TRIGGER {name}_replaced BEFORE INSERT ON {table} BEGIN {was}; END"

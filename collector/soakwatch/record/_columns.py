@@ -27,7 +27,7 @@ K = TypeVar("K")
 
 
 class _ArrayCache(Generic[K]):
-    """Arrays that were decoded last, up to a number of bytes."""
+    """The arrays that were decoded last, up to a maximum of bytes."""
 
     def __init__(self, limit: int) -> None:
         self._limit, self._size = limit, 0
@@ -46,9 +46,10 @@ class _ArrayCache(Generic[K]):
 
 
 class Columns:
-    """What a snapshot holds, by series or by source. Raises sqlite3.Error, and ValueError for damaged blocks.
+    """The content of a snapshot, by series or by source. Its methods raise sqlite3.Error, and ValueError for damaged
+    blocks.
 
-    ``unpacked`` has the polls of sources that were not compacted at another snapshot of the same record.
+    ``unpacked``: by source, the polls that another snapshot of the same record found not compacted.
     """
 
     def __init__(self, sql: sqlite3.Connection, unpacked: Mapping[int, Recent] = MappingProxyType({})) -> None:
@@ -64,7 +65,7 @@ class Columns:
     ) -> tuple[Ints, Values]:
         """Times and readings of a series, begin <= time < end, strictly increasing in time; read-only arrays.
 
-        With ``owner``, only those of other sources that it was silent before.
+        With ``owner``, readings of other sources count only where the owner had been silent.
         """
         if owner is not None and len(sources) > 1:
             return between(*self._of_owner(series, sources, begin_ns, end_ns, owner), begin_ns, end_ns)
@@ -79,9 +80,9 @@ class Columns:
         return between(*in_time(times, unified(parts)), begin_ns, end_ns)
 
     def minutes(self, series: int, sources: Sequence[int], begin_ns: int, end_ns: int, *, adds: bool) -> Minutes:
-        """The minutes of a series that have readings in begin <= time < end, and some beside them, in order of time.
+        """The minutes of a series that have readings in begin <= time < end, and some around them, in order of time.
 
-        ``adds`` says that it is a gauge. What compaction has not rolled up is rolled up here.
+        ``adds``: the series is a gauge. Readings that compaction has not rolled up are rolled up here.
         """
         parts = [_rollups.kept(self._sql, series, begin_ns // MINUTE_NS, -(-end_ns // MINUTE_NS), adds=adds)]
         rows = self._sql.execute(
@@ -113,7 +114,7 @@ class Columns:
 
     @property
     def unpacked(self) -> Mapping[int, Recent]:
-        """The polls that are not compacted, of each source that was asked for and has some."""
+        """The polls that are not compacted, of each source that was read and has some."""
         return {source: recent for source, recent in self._recent.items() if recent.seq.size}
 
     def polls(self, source: int, interval_ns: int, begin_ns: int, end_ns: int) -> EffectivePolls:

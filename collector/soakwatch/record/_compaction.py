@@ -37,9 +37,10 @@ def layouts_of(connection: sqlite3.Connection) -> dict[int, tuple[list[int], str
 def compact_oldest(
     connection: sqlite3.Connection, source: int, check: Callable[[int, list[PollRow]], _Hash]
 ) -> tuple[int, int, list[int]]:
-    """Compact the oldest polls of a source inside the caller's transaction: at most ``COMPACT_POLLS``, and no more once
-    ``COMPACT_SAMPLES`` are reached. ``check`` is shown the source and the rows before, and gives the digest that is
-    shown the blocks. Returns how many polls and samples that were, and the series in them."""
+    """Compact the oldest polls of a source inside the caller's transaction: at most ``COMPACT_POLLS``, ending once
+    ``COMPACT_SAMPLES`` are reached. ``check`` is called with the source and its rows before they become blocks, and
+    returns the digest to update with the blocks. Returns the numbers of polls and of samples, and the series in
+    them."""
     rows, samples = _oldest(connection, source)
     if not rows:
         return 0, 0, []
@@ -142,11 +143,11 @@ def _digest(numbers: Ints) -> bytes:
 
 
 def drop_unused_layouts(connection: sqlite3.Connection) -> None:
-    """Remove the layouts that no recent poll uses; what the caller remembers of layouts is void then."""
+    """Remove the layouts that no recent poll uses. The caller must forget the layouts that it remembers."""
     connection.execute("DELETE FROM layout WHERE id NOT IN (SELECT layout FROM poll)")
 
 
 def count_recent(connection: sqlite3.Connection) -> Mapping[int, tuple[int, int]]:
-    """Polls and samples that are not compacted yet, of each source."""
+    """The numbers of polls and of samples that are not compacted yet, by source."""
     rows = connection.execute("SELECT source, count(*), sum(length(data)) / 8 FROM poll GROUP BY source")
     return {source: (polls, samples) for source, polls, samples in rows}

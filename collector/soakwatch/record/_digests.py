@@ -1,7 +1,7 @@
-"""What the digests of a record are taken over: its tables in parts, and the bytes that stand for a row.
+"""What the digests of a record cover: its tables in parts, and the bytes that represent a row.
 
-A row stands as its part, its key and its columns, each with its type and its length, so that no two rows have the same
-bytes. All digests are SHA-256.
+The bytes of a row are its part, its key and its columns, each with its type and its length, so that no two rows have
+the same bytes. All digests are SHA-256.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ PollBytes = tuple[int, int, int, int, int, int, int, bytes | None, bytes]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Columns of a table that have digests together. ``live``: from the moment at which they are written; else only
-    from the end on, since they change with every poll. ``but`` are keys that are left out of a seal."""
+    """Columns of a table that are digested together. ``live`` parts have digests as soon as they are written; the
+    others change with every poll and get theirs at the end. A seal leaves out the keys in ``but``."""
 
     name: str
     table: str
@@ -49,7 +49,7 @@ class Part:
 
 
 AFTERWARDS = ("promises",)
-"""Keys of ``meta`` that are written after the seal: what was done of the end (hooks, letters, reports)."""
+"""Keys of ``meta`` that are written after the seal: which actions at the end were done (hooks, mails, reports)."""
 
 PARTS: tuple[Part, ...] = (
     Part("meta", "meta", "key", ("value",), but=AFTERWARDS),
@@ -108,14 +108,16 @@ def row_digest(part: str, values: Sequence[Value]) -> bytes:
 
 
 def bucket_of(key: Value) -> int:
-    """Which rows are linked together: 64 successive ones, and texts by the first byte of their digest."""
+    """The bucket of a key: 64 successive numbers share one, and so do texts with the same first byte of their
+    digest."""
     if isinstance(key, int):
         return key >> BUCKET_BITS
     return hashlib.sha256(encoded((key,))).digest()[0]
 
 
 def chunk_digest(sql: sqlite3.Connection, number: int, blocks: _Hash | None = None) -> bytes:
-    """The digest of a chunk: of its blocks, its axes and its own row. ``blocks`` was shown the blocks already.
+    """The digest of a chunk: of its blocks, its axes and its own row. ``blocks`` is a digest that has been updated with
+    the blocks.
 
     Raises LookupError if there is no such chunk.
     """

@@ -1,8 +1,8 @@
-"""One poll for each due time: a poll that was answered late takes the place of the one that had been lost.
+"""One poll for each due time: a late answer replaces the lost poll.
 
 The record keeps polls as they came, and never changes what is compacted. A source that polls by itself and keeps what
-could not be fetched (``soakwatch.sources.abc.Backfills``) adds answered polls for due times that are accounted for
-already; here, where polls are counted, they take the place of the lost ones.
+could not be fetched (``soakwatch.sources.abc.Backfills``) delivers answers for due times that the record already has as
+lost. They replace the lost polls here, where polls are counted.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class PollColumns:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EffectivePolls:
-    """Polls of one source, one for each due time, sorted by it; ``late`` says which of them had been lost first."""
+    """Polls of one source, one for each due time, sorted by it; ``late`` marks those that had been lost first."""
 
     polls: PollColumns
     late: NDArray[np.bool_]
@@ -53,11 +53,11 @@ def in_order(due_ns: Ints, last_ns: int | None = None) -> bool:
 
 
 def effective_polls(polls: PollColumns) -> EffectivePolls:
-    """The account of polls in the order in which they came.
+    """One poll for each due time, from polls in the order in which they came.
 
-    A poll is late if one that was due no earlier came before it. A late answer belongs to the due time that equals
-    its own; if there is none (a later life of the monitor has another grid), to the last one before it began. Of
-    several answers for one due time the first counts, and any of them counts before a loss.
+    A poll is late if a poll with the same or a later due time came before it. A late answer is assigned to its own due
+    time; if no poll had that (a restarted monitor has another grid), to the last due time before the answer began. Of
+    several answers for one due time the first counts, and an answer counts before a loss.
     """
     if in_order(polls.due_ns):
         return EffectivePolls(polls, np.zeros(polls.due_ns.size, dtype=np.bool_))

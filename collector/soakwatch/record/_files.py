@@ -32,7 +32,7 @@ def record_file(folder_or_file: Path) -> Path:
 
 
 def not_yours(folder_or_file: Path) -> RecordError:
-    """The error of a run that another user keeps to himself."""
+    """The error for a run whose files only another user may read."""
     folder = folder_or_file.parent if folder_or_file.name == RECORD_NAME else folder_or_file
     try:
         who, owner = private_to(folder), owner_name(folder.stat().st_uid)

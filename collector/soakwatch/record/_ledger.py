@@ -20,9 +20,9 @@ _MAX_SILENCES = 1000
 
 
 def ledger_of(source: Source, shown: str, account: EffectivePolls, errors: Mapping[int, str], window: Window) -> Ledger:
-    """Count the polls that were due in the window, by how they ended; ``shown`` is the source's label.
+    """Count the polls that were due in the window by outcome; ``shown`` is the source's label.
 
-    A poll of which requests were lost brought no answer that counts, but it ends a silence: the device was heard.
+    A poll that lost some of its requests does not count as answered, but it ends a silence: the device was heard.
     """
     polls = account.polls
     answered = polls.outcome == OUTCOME_NUMBERS[PollOutcome.OK]
@@ -45,7 +45,7 @@ def ledger_of(source: Source, shown: str, account: EffectivePolls, errors: Mappi
 
 
 def timed_out(account: EffectivePolls, window: Window | None) -> EffectivePolls:
-    """The polls as they would be if those that were due in a window had not been answered; the same without one."""
+    """The polls as if none that was due in the window had been answered; unchanged without a window."""
     if window is None:
         return account
     polls = account.polls
@@ -63,7 +63,7 @@ def _lost(outcomes: Ints) -> dict[str, int]:
 def _silences(
     answers_ns: Ints, polls: PollColumns, lost: NDArray[np.bool_], interval_ns: int, window: Window
 ) -> tuple[Silence, ...]:
-    """The stretches of three intervals and more without an answer in order of time, the longest of them."""
+    """The longest stretches of at least three intervals without an answer, in order of time."""
     edges = np.concatenate([[window.begin_ns], np.clip(answers_ns, window.begin_ns, window.end_ns), [window.end_ns]])
     lengths = np.diff(edges)
     long = np.flatnonzero(lengths >= _SILENT_INTERVALS * interval_ns)

@@ -1,11 +1,11 @@
-"""Who brings a series: of several sources of one target that see the same object, the first that reported it.
+"""Which source a series is taken from if several sources of a target see the same object: the first that reported it.
 
-Two sources poll at different moments and through different caches, so that their readings mixed are a zigzag that the
-device never made (a counter that falls). The first source that brought a series owns it (the record keeps that);
-readings of it from other sources are left out while the owner is alive. Once the owner has not brought the series for
-``silence_ns``, the next source that does takes over, until the owner brings it again.
+Two sources poll at different moments and through different caches. Their readings mixed would be a zigzag that the
+device never made (a counter that falls). So the first source that reports a series owns it, which the record keeps, and
+readings of it from other sources are left out while the owner reports. Once the owner has not reported the series for
+``silence_ns``, the next source that does takes over, until the owner reports it again.
 
-What it gets wrong: where two sources count from different beginnings, the series steps when one takes over.
+What it gets wrong: if two sources count from different start values, the series jumps when one takes over.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ GRACE_NS = 60_000_000_000
 INTERVALS = 5
 NEVER = int(np.iinfo(np.int64).min)
 
-_NOBODY, _ANYBODY = 0, -1  # stand in; sources are numbered from 1. Who it was before a resume is not kept
-_MAX_GAPS = 8  # silences of the owner that are remembered of a series, for late polls of others
+_NOBODY, _ANYBODY = 0, -1  # who stands in: nobody, or unknown since a resume; sources are numbered from 1
+_MAX_GAPS = 8  # of each series, the silences of its owner that late polls of others may fill
 
 Mask = NDArray[np.bool_]
 Part = tuple[Ints, Values]
 
 
 def silence_ns(owner: Source, metric: str) -> int:
-    """How long (ns) the owner of a series must be silent before another source may bring it."""
+    """How long (ns) the owner of a series must be silent before another source takes over."""
     return max(GRACE_NS, round(INTERVALS * owner.cadence_s(metric) * 1e9))
 
 
@@ -46,10 +46,10 @@ class Owner:
     silence_ns: int
 
     def merged(self, parts: Sequence[tuple[int, Part]]) -> Part:
-        """Pieces of the series, each with the source that brought it, as one, in order of time.
+        """Join pieces of the series, each with the source that brought it, in order of time.
 
-        Of other sources stays what the owner was silent before: its late polls take the place of what
-        others had stood in with.
+        A reading of another source stays only if the owner had been silent before it: late polls of the owner replace
+        what a stand-in brought.
         """
         own = [part for source, part in parts if source == self.source]
         own_ns = np.sort(np.concatenate([np.empty(0, dtype=np.int64), *(times for times, _ in own)]))
@@ -68,7 +68,7 @@ class Owner:
 class Owners:
     """Owner and latest reading of every series by its number, and the gaps that others filled.
 
-    ``last`` has the times of the latest readings, NEVER where there is none; ``metrics`` what each is a series of.
+    ``last`` has the times of the latest readings, NEVER where there is none; ``metrics`` the metric of each series.
     """
 
     def __init__(self, sql: sqlite3.Connection, sources: Mapping[int, Source]) -> None:
@@ -85,18 +85,18 @@ class Owners:
         self._read(sql)
 
     def shared(self, target: str) -> bool:
-        """Whether more than one source polls a target: only then a series may have several."""
+        """Whether several sources poll a target: only then can several bring one series."""
         return target in self._shared
 
     def sources_changed(self) -> None:
-        """Sources were added, or bring something less often than was known."""
+        """Take note of sources that were added, or that report a metric less often than was known."""
         looking = Counter(source.target for source in self._sources.values())
         self._shared = frozenset(target for target, sources in looking.items() if sources > 1)
         for series in self.metrics:
             self._set_limit(series)
 
     def add(self, series: int, metric: str, owner: int) -> None:
-        """A series that is new, and the source that brought it."""
+        """Add a new series, which the source that brought it owns."""
         if series >= self.last.size:
             grown = max(series + 1, 2 * self.last.size) - self.last.size
             self.last = np.append(self.last, np.full(grown, NEVER, dtype=np.int64))
@@ -109,12 +109,13 @@ class Owners:
         self._set_limit(series)
 
     def name(self, series: int) -> str:
-        """The owner of a series as people know it."""
+        """The owner of a series, in words for people."""
         owner = self._sources.get(int(self._owner[series]))
         return "another source" if owner is None else source_label(owner, self._sources.values())
 
     def takes(self, source: int, series: Ints, times: Ints, *, late: bool) -> Mask:
-        """Which readings of a source are recorded: all of its own series, of others only what nobody else brings.
+        """Which readings of a source are recorded: all of the series that it owns; of others those that nobody else
+        brings.
 
         ``times`` are one for all or one each. Readings of a ``late`` poll may also fill silences of the past.
         """
@@ -131,15 +132,16 @@ class Owners:
         return taken
 
     def floor(self, source: int, series: Ints) -> Ints:
-        """Readings of a source must be later than this. An owner that comes back need not wait for its stand-in."""
+        """Readings of a source must be later than this: than its own last reading if it is the owner, who need not wait
+        for a stand-in; else than the last reading of any source."""
         return np.where(self._owner[series] == source, self._brought(series), self.last[series])
 
     def floor_of(self, source: int, series: int) -> int:
-        """The same as ``floor``, of one series."""
+        """The same as ``floor``, for one series."""
         return int(self.floor(source, np.array([series]))[0])
 
     def took(self, source: int, series: Ints, times: Ints, *, late: bool) -> None:
-        """These readings were taken, ``times`` one for all or one each."""
+        """Note that these readings were recorded; ``times`` are one for all or one each."""
         last, who, limit, brought = (
             self.last[series],
             self._stand_in[series],
@@ -167,7 +169,7 @@ class Owners:
     # --- inside ------------------------------------------------------------------------------------------------
 
     def _brought(self, series: Ints) -> Ints:
-        """When the owner brought the series last."""
+        """When the owner last brought the series."""
         return np.where(self._stand_in[series] == _NOBODY, self.last[series], self._since[series])
 
     def _in_a_gap(self, source: int, series: int, time_ns: int) -> bool:

@@ -1,12 +1,12 @@
 """Which readings are admitted to the record, and the bytes in which a poll's readings are kept until compaction.
 
 The readings of a poll are packed as 8-byte words, in the order of its layout: the series and, for each, whether the
-word is a float64 (``d``), an int64 (``q``) or a uint64 (``Q``). Polls of one source mostly have one shape, so what is
-worked out for the first is remembered for the rest: one dictionary lookup, one ``struct`` call, one comparison
-of arrays. Whatever that comparison does not pass goes the slow way, reading by reading.
+word is a float64 (``d``), an int64 (``q``) or a uint64 (``Q``). Polls of one source mostly have one shape, so the
+layout of the first serves the others: one dictionary lookup, one ``struct`` call, one comparison of arrays. A poll that
+fails this comparison goes the slow way, reading by reading.
 
-Where several sources poll one target, each series comes from one of them at a time (``owners``); which readings of
-a poll that leaves is worked out on arrays too, and each such choice has a layout of its own.
+If several sources poll one target, each series comes from one of them at a time (``_owners``). Which readings of a poll
+remain is computed on arrays too, and each such choice has a layout of its own.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from soakwatch_model.metric import BY_NAME, clipped, fault_of
 from soakwatch_model.sample import Fault, Poll, Sample
 
 AHEAD_NS = 3_600_000_000_000
-"""A reading may be this much later than the poll that brought it; a device that claims more lies, and one such lie
-would make every later reading of the series come too early."""
+"""A reading may be this much later than the poll that brought it. A device that reports a later time is wrong, and that
+time would make every later reading of the series look too early."""
 
 _PLAIN = frozenset({int, float, bool})
 _MAX_SHAPES = 256  # shapes of polls; more means that they do not repeat
@@ -54,7 +54,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choices:
-    """A shape of polls of which some readings may be left out: all its series, and a layout for each choice so far."""
+    """A shape of polls of which some readings may be left out: its series, and the layout of each choice so far."""
 
     series: Ints
     layouts: dict[bytes, Layout | None] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class Reading:
 class PollPacker:
     """Admits readings and packs them; writes new series and layouts through ``connection`` as they appear.
 
-    Whoever rolls back a transaction must make a new one, for this one remembers what was rolled back.
+    After a rollback the caller must make a new one: this one remembers what was rolled back.
     """
 
     def __init__(self, connection: sqlite3.Connection, sources: Mapping[int, Source]) -> None:
@@ -99,14 +99,14 @@ class PollPacker:
         self._shapes: dict[Shape, Layout | Choices] = {}
         for series, target, metric, name in connection.execute("SELECT id, target, metric, object FROM series"):
             self._ids[target, metric, name] = series
-        self._left_out_once: set[tuple[int, str]] = set(  # what is left out is a fault once
+        self._left_out_once: set[tuple[int, str]] = set(  # each metric that is left out is a fault once
             connection.execute("SELECT source, metric FROM fault WHERE object='' AND text LIKE ?", (f"%{KEPT}",))
         )
 
     def pack(self, source: Source, poll: Poll, *, late: bool = False) -> Packed:
-        """The bytes of a poll's readings; those that cannot be are left out and come back as faults.
+        """Pack a poll's readings. Those that are refused are left out and come back as faults.
 
-        Readings of a ``late`` poll may be earlier than those before them: whoever reads the series sorts them.
+        Readings of a ``late`` poll may be earlier than those before them: readers of the series sort them.
         """
         samples = poll.answer.samples
         if not samples:
@@ -135,7 +135,7 @@ class PollPacker:
         self._shapes.clear()
 
     def sources_changed(self) -> None:
-        """Take note of sources that were added, or that bring something less often."""
+        """Take note of sources that were added, or that report a metric less often than was known."""
         self._owners.sources_changed()
         self._shapes.clear()
 
@@ -212,7 +212,7 @@ class PollPacker:
     def _remember(
         self, source: Source, shape: Shape, layout: Layout | None, readings: Sequence[Reading], left: Mapping[int, int]
     ) -> None:
-        """Keep what was worked out for a poll for the next polls of the same shape."""
+        """Keep the layout of a poll for the next polls of the same shape."""
         count = len(readings) + len(left)
         series, taken = np.zeros(count, dtype=np.int64), np.ones(count, dtype=np.bool_)
         for index, number in left.items():
@@ -232,7 +232,7 @@ class PollPacker:
         self._shapes[shape] = choices
 
     def _left_out(self, source: Source, poll: Poll, *, late: bool) -> dict[int, int]:
-        """Which readings another source brings: their positions in the poll, and their series."""
+        """The readings that another source brings: series by position in the poll."""
         known = [
             (index, series, sample.time_ns)
             for index, sample in enumerate(poll.answer.samples)

@@ -32,7 +32,7 @@ class Group:
 class RecentSeries:
     """The readings of one series: positions of their polls, offsets of their times, words and kinds, shape (n,).
 
-    ``alike`` names what other columns share the same positions and offsets with this one; None: unknown.
+    Series with the same ``alike`` have the same positions and offsets; None: unknown.
     """
 
     positions: Ints
@@ -105,7 +105,7 @@ def unpack(rows: Iterable[PollRow], layouts: Mapping[int, tuple[Sequence[int], s
 
 
 def followed(before: Recent, later: Recent, first_seq: int) -> Recent:
-    """Polls that were unpacked earlier, from the number ``first_seq`` on, and those behind them."""
+    """Polls that were unpacked earlier, from the number ``first_seq`` on, and then the later ones."""
     cut = int(np.searchsorted(before.seq, first_seq))
     kept = before.seq.size - cut
     columns = [
@@ -118,7 +118,7 @@ def followed(before: Recent, later: Recent, first_seq: int) -> Recent:
         if low < group.positions.size:
             offsets = None if group.offsets is None else group.offsets[low:]
             groups[number] = Group(group.positions[low:] - cut, group.words[low:], offsets, group.alike)
-    old = frozenset(groups)  # the number of a layout that is no longer used may mean another one later
+    old = frozenset(groups)  # the number of an unused layout may be given to another one later
     for number, group in later.groups.items():
         moved = Group(group.positions + kept, group.words, group.offsets, group.alike)
         groups[number] = _joined(groups[number], moved) if number in old else moved

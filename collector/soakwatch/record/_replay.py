@@ -1,4 +1,4 @@
-"""Polls again, as they arrived: from a cursor on, through chunks and recent rows alike.
+"""Reads polls again in the order in which they arrived, from a cursor on, from chunks and recent rows alike.
 
 A cursor is a text ``SOURCE:SEQ SOURCE:SEQ ...``: how far each source has been read.
 """
@@ -45,7 +45,7 @@ class _DecodedPolls:
 
 
 class Replay:
-    """Reads a snapshot forward; keeps the chunk that it is in decoded, so reading on is cheap."""
+    """Reads a snapshot forward; keeps the current chunk decoded, so that reading on is cheap."""
 
     def __init__(self, sql: sqlite3.Connection, columns: Columns) -> None:
         self._sql, self._columns = sql, columns

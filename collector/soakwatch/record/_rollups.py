@@ -4,11 +4,12 @@ A row of ``rollup`` has some successive minutes of one series. A compaction adds
 are ``_PIECE_ROWS`` minutes in such open rows, they are packed as blocks are, ``_PIECE_ROWS`` in a row. A minute may be
 in several rows; they came in the order of ``last``, then of ``id``.
 
-``last`` is the latest minute in the row and those before it. ``open`` is 0 of a packed row; else it counts the minutes
-in open rows, up to this one. ``last_block`` is the newest block in the row: readers roll up what came after that.
+``last`` is the latest minute in this row and those before it. ``open`` is 0 for a packed row; for others it counts the
+minutes in open rows, up to this one. ``last_block`` is the newest block in the row: readers roll up what came after
+that.
 
-No final verdict is made of roll-ups, so no seal covers them, and ``Record.finish`` drops them: only whoever follows a
-run asks for the minutes of days again and again.
+No final verdict uses roll-ups, so no seal covers them, and ``Record.finish`` drops them: only readers that follow a run
+read the minutes of days again and again.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ from soakwatch.record.model import Ints
 
 _PIECE_ROWS = 128  # minutes of a packed row
 _STAGGER = 16  # all series of a source at once would make one long compaction
-_LEAST_READINGS = 10  # readings a minute: fewer are read as soon as their roll-up, which is a third of their bytes
-_COUNT_BITS = 20  # a key is a minute and how many readings it has: to pack one column takes half the time of two
+_LEAST_READINGS = 10  # readings a minute: fewer are read as quickly as their roll-up, which is a third of their bytes
+_COUNT_BITS = 20  # a key holds a minute and its number of readings: packing one column takes half as long as two
 
 _Row = tuple[int, int, int, int, int, bytes, bytes]
 
@@ -35,7 +36,8 @@ def keep(
 ) -> None:
     """Keep the minutes of the blocks of a new chunk, inside the caller's transaction.
 
-    ``minutes`` has them by series, and whether they add up. A series whose earlier blocks are not all kept is left out.
+    ``minutes`` has them by series, and whether they are sums. A series is left out unless the minutes of all its
+    earlier blocks are kept.
     """
     rows = sql.execute(
         "SELECT new.series, new.block, (SELECT max(id) FROM block WHERE series=new.series AND id<?1),"
@@ -63,7 +65,7 @@ def keep(
 
 
 def kept(sql: sqlite3.Connection, series: int, begin: int, end: int, *, adds: bool) -> Minutes:
-    """The minutes begin <= number < end that are kept of a series, and some beside them. Raises ValueError."""
+    """The kept minutes of a series with begin <= number < end, and some around them. Raises ValueError."""
     rows = sql.execute(
         "SELECT open, keys, figures FROM rollup WHERE series=? AND last>=? AND first<? ORDER BY last, id",
         (series, begin, end),
@@ -72,7 +74,7 @@ def kept(sql: sqlite3.Connection, series: int, begin: int, end: int, *, adds: bo
 
 
 def covered(sql: sqlite3.Connection, series: int) -> int:
-    """The newest block of a series whose minutes are kept, and those of all blocks before it; 0 if there is none."""
+    """The newest block of a series up to which all minutes are kept; 0 if there is none."""
     row = sql.execute("SELECT last_block FROM rollup WHERE series=? ORDER BY last DESC, id DESC LIMIT 1", (series,))
     newest: tuple[int] | None = row.fetchone()
     return newest[0] if newest else 0
@@ -84,7 +86,7 @@ def drop(sql: sqlite3.Connection) -> None:
 
 
 def _packed(sql: sqlite3.Connection, series: int, latest: int, block: int, part: Minutes, *, adds: bool) -> list[_Row]:
-    """The rows that stand for those that are open and for a new part: all packed but the last, where it is not full."""
+    """The rows that replace the open rows and a new part: all packed, except the last if it is not full."""
     rows = sql.execute(
         "SELECT id, open, keys, figures FROM rollup WHERE series=? AND open>0 ORDER BY last, id", (series,)
     ).fetchall()

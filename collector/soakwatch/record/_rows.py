@@ -1,4 +1,4 @@
-"""Rows of the record's small tables as the types that cross seams, and texts as SQLite can keep them."""
+"""Converts rows of the small tables to the types that the record returns, and texts to what SQLite can keep."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ def _cadences(text: str | None) -> tuple[tuple[str, float], ...]:
 
 
 def last_time(sql: sqlite3.Connection, polls_ns: int | None) -> int | None:
-    """The latest time in the record; ``polls_ns`` is that of its polls where the caller knows it already.
+    """The latest time in the record; ``polls_ns`` is that of its polls, if the caller knows it.
 
-    The times of readings do not count: they are what a device says.
+    The times of readings do not count: they come from the device.
     """
     if polls_ns is None:
         polls_ns = sql.execute(

@@ -4,9 +4,9 @@ Polls arrive in ``poll``, one row each, with the readings packed in the order of
 into ``chunk`` (the columns of the polls of one source), ``axis`` (which polls a series has readings of, and how far
 their times are from the polls' starts; shared by all series that have the same) and ``block`` (the readings of one
 series). ``seq`` numbers the polls of a source from 1 and survives compaction. The ``source`` of a series is its owner,
-the first that brought it; blocks of other sources are what they stood in with (``owners``). ``link``, ``chain`` and
-``seal`` are what tells a change (``_chain``, ``seal``); ``rollup`` has the minutes of the series, a cache
-(``_rollups``). The bytes of an artifact are compressed, ``size`` is what they unpack to.
+the first that brought it; blocks of other sources hold what they brought instead while it was silent (``_owners``).
+``link``, ``chain`` and ``seal`` reveal changes (``_chain``, ``seal``); ``rollup`` has the minutes of the series, a
+cache (``_rollups``). The bytes of an artifact are compressed, ``size`` is their number when unpacked.
 """
 
 from __future__ import annotations

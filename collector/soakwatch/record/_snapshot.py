@@ -1,5 +1,5 @@
-"""Opening a record for reading only, wherever it lies: live, finished, mailed, or on a read-only medium. What
-cannot be read in place is copied to a temporary folder, and the copy is repaired, never the original."""
+"""Opens a record for reading only, wherever it lies: live, finished, mailed, or on a read-only medium. What cannot be
+read in place is copied to a temporary folder, and the copy is repaired, never the original."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from soakwatch.record._sqlite_errors import as_record_error, damaged
 
 
 def open_snapshot(path: Path, stack: ExitStack) -> sqlite3.Connection:
-    """A connection that sees the record as it is now, and goes on seeing that; entered into the caller's stack.
+    """A connection to the record as it is now, which sees no later change; the caller's stack closes it.
 
     Raises RecordError.
     """
@@ -33,16 +33,16 @@ def open_snapshot(path: Path, stack: ExitStack) -> sqlite3.Connection:
         _check_whole(connection, path)
     except (sqlite3.Error, OSError) as error:
         raise as_record_error(error, path) from None
-    except (ValueError, TypeError) as error:  # what names the file's tables is no text any more
+    except (ValueError, TypeError) as error:  # the names of the file's tables are damaged
         raise damaged(path, str(error)) from None
     return connection
 
 
 @contextmanager
 def snapshot(folder_or_file: Path) -> Iterator[sqlite3.Connection]:
-    """``open_snapshot`` of the record in a folder, or of a record's file, for a few questions.
+    """``open_snapshot`` of the record in a folder, or of a record's file, for a few queries.
 
-    What SQLite and the codec raise within the block leaves it as RecordError.
+    Errors of SQLite and of the codec in the block become RecordError.
     """
     path = record_file(folder_or_file)
     with ExitStack() as stack:

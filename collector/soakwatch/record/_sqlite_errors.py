@@ -29,7 +29,7 @@ def damaged(path: Path, why: str) -> RecordError:
 
 
 def as_record_error(error: Exception, path: Path) -> RecordError:
-    """The error that a person sees for one of sqlite3 or of the file system."""
+    """Convert an error of sqlite3 or of the file system to one with a sentence for people."""
     if isinstance(error, RecordError):
         return error
     if isinstance(error, OSError):

@@ -17,8 +17,8 @@ from soakwatch_model.event import Event
 from soakwatch_model.sample import Fault, Poll
 
 MAX_REASONS = 16
-"""So many different reasons are kept for one metric of one object; a reason that carries a changing number would
-otherwise add a row a poll. What comes on top is counted in one last row that quotes the first of them."""
+"""Maximum number of reasons that are kept for one metric of one object: a reason with a changing number would otherwise
+add a row with each poll. Further reasons are counted in one last row that quotes the first of them."""
 
 _MAX_ERROR_TEXTS = 1000  # error texts
 
@@ -29,7 +29,8 @@ POLL_INSERT = (
 
 
 class WriterState:
-    """Worked out from the file; void once a transaction was rolled back, for it remembers what that one did."""
+    """The state of a writer, read from the file. Make a new one after a rollback: this one remembers what was rolled
+    back."""
 
     def __init__(self, sql: sqlite3.Connection) -> None:
         self._sql = sql
@@ -59,7 +60,7 @@ class WriterState:
     def take(self, source: Source, poll: Poll) -> NewPoll | None:
         """The row of a new poll; its faults and events are written at once.
 
-        None for a poll from before the first due time of its source: it does not belong to this run.
+        None for a poll that was due before the first one of its source: it does not belong to this run.
         """
         first_ns, last_ns = self._due_ns.get(source.id, (poll.due_ns, poll.due_ns - 1))
         if poll.due_ns < first_ns:
@@ -81,12 +82,12 @@ class WriterState:
         return (source.id, seq, *times, outcome, error, packed.layout, packed.offsets, packed.data)
 
     def know(self, source: Source) -> None:
-        """A source that is new, or of which something changed."""
+        """Take note of a source that is new or has changed."""
         self.sources[source.id] = source
         self.packer.sources_changed()
 
     def compacted(self, source: int, polls: int, samples: int) -> None:
-        """So many polls and samples of a source are no longer recent."""
+        """Subtract polls and samples that were compacted from the recent ones of a source."""
         before = self.recent.get(source, (polls, samples))
         self.recent[source] = before[0] - polls, before[1] - samples
 
@@ -141,7 +142,7 @@ def insert_event(sql: sqlite3.Connection, target: str, event: Event, origin: str
 
 
 def change_event(sql: sqlite3.Connection, path: Path, number: int, end_ns: int | None, more: Mapping[str, str]) -> None:
-    """Write the end of an event, and what became known of it since. Raises RecordError if there is no such event."""
+    """Write the end of an event, and details that became known since. Raises RecordError if there is no such event."""
     row = sql.execute("SELECT end_ns, detail FROM event WHERE id=?", (number,)).fetchone()
     if row is None:
         raise RecordError(f"{path} has no event {number}")

@@ -24,7 +24,7 @@ class Backlog:
 
 
 def backlog(folder_or_file: Path, cursor: str) -> Backlog:
-    """What lies behind a cursor. Raises RecordError."""
+    """The backlog behind a cursor. Raises RecordError."""
     read = cursor_numbers(cursor)
     polls, oldest = 0, []
     with snapshot(folder_or_file) as sql:
@@ -41,7 +41,7 @@ def backlog(folder_or_file: Path, cursor: str) -> Backlog:
 
 
 def cursor_numbers(cursor: str) -> dict[int, int]:
-    """The last poll that was read of each source, by the source's id. Raises RecordError."""
+    """The number of the last poll that was read of each source, by the source's id. Raises RecordError."""
     try:
         return {int(source): int(seq) for source, seq in (part.split(":") for part in cursor.split())}
     except ValueError:

@@ -1,5 +1,5 @@
-"""Readings that are all there already: successive polls of one source at once, straight into blocks, and the
-small tables of a record that is made again from a copy elsewhere."""
+"""Writes many polls at once: successive polls of one source straight into blocks, and the small tables of a record that
+is made again from a copy elsewhere."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FaultRow = tuple[int, str, str, str, int, int, int]
 class Readings:
     """Readings of one series in a stretch: finite, strictly increasing in time and later than all before them.
 
-    ``position`` int64 shape (n,) says which poll brought each, rising. ``metric`` need not be in the catalogue:
+    ``position``, int64 of shape (n,) and rising, says which poll brought each. ``metric`` need not be in the catalogue:
     ``unit`` and ``kind`` go into the record.
     """
 
@@ -46,9 +46,9 @@ class Readings:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PollFacts:
-    """What is known of each poll where more is known than that it was answered, shape (n,) each.
+    """How each poll ended, for sources that know more than whether it was answered; shape (n,) each.
 
-    ``outcome`` has the numbers of outcomes, ``error`` is the sentence of each that has one, else None.
+    ``outcome`` has the numbers of outcomes, ``error`` the sentence of each poll, or None.
     """
 
     start_ns: Ints
@@ -61,8 +61,8 @@ class PollFacts:
 class PollColumns:
     """Successive polls: when each was due (and began, without ``facts``), shape (n,), and whether it was answered.
 
-    Those that were not are gaps, ``why`` is their sentence; those of them that are ``unanswered`` were made and brought
-    nothing, ``why_unanswered``. ``facts``, if given, says how each ended instead.
+    Polls that were not answered are gaps, with the sentence ``why``. Those of them in ``unanswered`` were made and
+    brought nothing, with the sentence ``why_unanswered``. ``facts``, if given, says how each ended instead.
     """
 
     time_ns: Ints

@@ -1,4 +1,4 @@
-"""Events of others than the run's own process, while the record is being written or afterwards."""
+"""Events from other processes than the run's own, while the record is being written or afterwards."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from soakwatch_model.event import Event
 
 
 class ExternalEvents:
-    """The events of one record within one transaction: what was read does not change before what is written is kept."""
+    """The events of one record within one transaction: nothing changes between reading and writing."""
 
     def __init__(self, sql: sqlite3.Connection) -> None:
         self._sql = sql
@@ -61,9 +61,9 @@ class ExternalEvents:
 
 @contextmanager
 def external_events(path: Path) -> Iterator[ExternalEvents]:
-    """The events of the record in a folder, or of a record's file; kept together when the block ends, or not at all.
+    """The events of the record in a folder, or of a record's file. The changes of the block are kept together, or none.
 
-    A run that writes waits no longer than the block takes. Raises RecordError.
+    A run that writes waits while the block lasts. Raises RecordError.
     """
     file = record_file(path)
     try:

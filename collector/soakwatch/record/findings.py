@@ -26,12 +26,12 @@ from soakwatch_model.window import Window
 _MARK_KINDS = "mark_kinds"
 """What each mark is, in the order of ``marks``."""
 _VICTIMS = "mark_victims"
-"""Process, pid and core file of each mark that has them, null of another; left out where no mark has."""
+"""Process, pid and core file of each mark, null for a mark without; left out if no mark has them."""
 _FACTS: Mapping[str, Callable[..., Fact]] = {kind.__name__: kind for kind in KINDS}
 """The kinds of facts by their names in a record."""
 _FACTS_KEY = "facts"
 _NOT_JSON = ("nan", "inf", "-inf")
-"""How the floats are kept that JSON lacks."""
+"""The texts for floats that JSON lacks."""
 
 
 def finding_to_json(finding: Finding) -> str:
@@ -81,7 +81,7 @@ def finding_to_json(finding: Finding) -> str:
 
 
 def finding_from_json(text: str) -> Finding:
-    """The finding of a text of ``finding_to_json``. Raises ValueError or KeyError for anything else."""
+    """Parse a text of ``finding_to_json``. Raises ValueError or KeyError for anything else."""
     body = cast("dict[str, Tree]", json.loads(text))
     interval = cast("list[Tree] | None", body["interval"])
     begin_ns, end_ns = cast("list[int]", body["window"])
@@ -159,7 +159,7 @@ def _forecast(body: Tree) -> Forecast | None:
 
 
 def identity_of(finding: Finding) -> str:
-    """What makes two findings of successive judgings the same one."""
+    """The identity by which findings of successive judgings are the same one."""
     parts = [finding.rule, finding.target, finding.metric, finding.object, finding.outcome.value]
     return json.dumps(parts, ensure_ascii=True)
 

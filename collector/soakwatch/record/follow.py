@@ -1,11 +1,11 @@
-"""Following a record while it is written: what is new since the last call, as columns.
+"""Follows a record while it is written: what is new since the last call, as columns.
 
-A call costs what is new, not what is there. Each opens the record, copies what is new and closes it again, so that the
-write-ahead log can shrink between two calls however long the follower works on what it was given.
+A call costs as much as is new, however large the record is. It opens the record, copies what is new and closes it
+again, so that the write-ahead log can shrink between two calls, however long the follower works.
 
-What a follower needs to come to the same result as a reader of the whole record is here as well: which poll counts for
-each due time (``effective_polls``), the ledger of a source (``ledger_of``), and whose readings count (``Owner``); and
-the codec of blocks (``encode``, ``decode``), for a follower that keeps readings by itself.
+Here is also what a follower needs to get the same result as a reader of the whole record: which poll counts for each
+due time (``effective_polls``), the ledger of a source (``ledger_of``), and whose readings count (``Owner``); and the
+codec of blocks (``encode``, ``decode``), for a follower that keeps readings itself.
 """
 
 from __future__ import annotations
@@ -50,14 +50,14 @@ __all__ = [
 
 Words = NDArray[np.uint64]
 
-_MAX_SAMPLES = 1_000_000  # samples: 8 MB of words, what one call hands out at most (and one chunk more)
+_MAX_SAMPLES = 1_000_000  # samples: one call returns at most so many (8 MB of words), and one chunk more
 _MAX_OPEN_EVENTS = 500  # events without an end are read again, the newest of them
 _WORD = {"f": "d", "i": "q", "u": "Q"}
 
 
 @dataclass(frozen=True, slots=True)
 class NewSeries:
-    """A series that appeared: its number in the record, its identity, and what the record says of it."""
+    """A new series: its number in the record, its identity, source, unit and kind."""
 
     number: int
     key: SeriesKey
@@ -83,8 +83,8 @@ class Table:
 class Batch:
     """Successive polls of one source as they came, and the readings in them, each table in order of time.
 
-    ``last_ns`` is the latest time of the polls, ``duration_ns`` (n,) how long each took; ``first_seq`` the number that
-    the first of them has among the polls of its source.
+    ``last_ns`` is the latest time of the polls, ``duration_ns`` (n,) how long each took; ``first_seq`` is the number of
+    the first one among the polls of its source.
     """
 
     source: int
@@ -115,10 +115,10 @@ class News:
 
 
 class Tail:
-    """Reads a record forward. ``wanted`` says of which series the readings are handed out; ``begin`` for each source
-    behind which of its polls to begin (what ``read`` said).
+    """Reads a record forward. ``wanted`` selects the series whose readings are returned; ``begin`` gives, for each
+    source, the last poll that was read already (as ``read`` does).
 
-    Raises RecordError from ``news`` for a record that is damaged or gone.
+    ``news`` raises RecordError for a record that is damaged or gone.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class Tail:
     ) -> None:
         self.path = record_file(folder_or_file)
         self._wanted = wanted
-        self._read: dict[int, int] = dict(begin or {})  # source -> the last poll that was handed out
+        self._read: dict[int, int] = dict(begin or {})  # source -> the last poll that was returned
         self._numbers: set[int] = set()
         self._last = {"series": 0, "event": 0, "fault": 0, "error": 0}
         self._open: list[int] = []
@@ -134,7 +134,7 @@ class Tail:
 
     @property
     def read(self) -> Mapping[int, int]:
-        """The number of the last poll of each source that was handed out."""
+        """The number of the last poll of each source that was returned."""
         return dict(self._read)
 
     def news(self) -> News:
@@ -143,7 +143,7 @@ class Tail:
             return self._news(sql)
 
     def polls(self, source: int) -> EffectivePolls:
-        """All polls of a source that were handed out so far, one for each due time: for polls that came late."""
+        """All polls of a source that were returned so far, one for each due time: for when polls came late."""
         whole = polls_due(self.path, source, 0, 2**63 - 1)
         return effective_polls(whole.of(slice(self._read.get(source, 0))))  # they are numbered from 1 without a gap
 
@@ -247,7 +247,7 @@ class Tail:
         return Batch(source, polls, last_ns, _merged(tables), recent.duration_ns, int(recent.seq[0]))
 
     def _known_layouts(self, sql: sqlite3.Connection, numbers: set[int]) -> Mapping[int, tuple[list[int], str]]:
-        """The layouts that are asked for. A number may come to mean another layout, so the text is compared."""
+        """The layouts with these numbers. A number may be reused for another layout, so the text is compared."""
         for number in numbers:
             text = sql.execute("SELECT series, kinds FROM layout WHERE id=?", (number,)).fetchone()
             known = self._layouts.get(number)
@@ -309,7 +309,7 @@ def _alike(columns: Sequence[int], start_ns: Ints, offsets: Ints) -> list[tuple[
 
 
 def _merged(tables: Sequence[Table]) -> tuple[Table, ...]:
-    """Tables of the same series made one, in order of time: polls that differ elsewhere may agree in them."""
+    """Join tables of the same series, in order of time: polls that differ elsewhere may agree in these series."""
     by_columns: dict[tuple[tuple[int, ...], str], list[Table]] = {}
     for table in tables:
         by_columns.setdefault((table.series, table.kinds), []).append(table)
@@ -324,7 +324,7 @@ def _merged(tables: Sequence[Table]) -> tuple[Table, ...]:
 
 
 def _in_time(table: Table) -> Table:
-    """The same in order of time: polls may have come late."""
+    """The table sorted by time: polls may have come late."""
     time_ns = table.time_ns
     if bool((time_ns[1:] >= time_ns[:-1]).all()):
         return table

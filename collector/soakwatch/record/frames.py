@@ -1,8 +1,8 @@
-"""A record as a table: which series and phases are meant, their readings one series at a time, and pandas data frames.
+"""A record as a table: a selection of series and phases, their readings one series at a time, and pandas data frames.
 
-A reading is that of ``RecordView.series``: counters as they were read, so that wraps and restarts can be seen, and
-where several sources of a target bring one series those of its owner. What was not read has no row, and is NaN in a
-wide frame; never 0. pandas is imported when a frame is asked for (``pip install 'soakwatch[export]'``).
+Readings are those of ``RecordView.series``: counters as they were read, so that wraps and restarts can be seen, and the
+owner's readings if several sources of a target bring one series. What was not read has no row, and is NaN in a wide
+frame; never 0. pandas is imported only for a frame (``pip install 'soakwatch[export]'``).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ NO_PHASE = ""
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is wanted: names or globs of metrics and of targets, names of phases; an empty one means all."""
+    """What to read: names or globs of metrics and of targets, names of phases; an empty one means all."""
 
     metrics: tuple[str, ...] = ()
     targets: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class SeriesTable:
 
 
 def chosen_keys(view: ReportSource, wanted: Selection = EVERYTHING) -> tuple[SeriesKey, ...]:
-    """The series that are wanted, sorted. Raises RecordError for a name or glob of which the run has nothing."""
+    """The selected series, sorted. Raises RecordError for a name or glob that the run has nothing of."""
     keys = view.keys()
     metrics, targets = {key.metric for key in keys}, {key.target for key in keys}
     for what, asked, known in (("metric", wanted.metrics, metrics), ("target", wanted.targets, targets)):
@@ -70,7 +70,7 @@ def _fits(name: str, globs: Sequence[str]) -> bool:
 
 
 def phase_names(phases: Sequence[Phase]) -> tuple[str, ...]:
-    """The names of phases, each once, behind that of no phase."""
+    """The names of phases, each once, after the one that stands for no phase."""
     return (NO_PHASE, *dict.fromkeys(phase.name for phase in phases))
 
 

@@ -22,9 +22,9 @@ _INTEGERS = {b"q", b"Q"}  # the first byte of a block that holds integers
 
 @dataclass(frozen=True, slots=True)
 class SeriesInventory:
-    """One series: who brings it, what the record says of it, whether all its readings are integers, and how many
-    times it has readings of (of all sources, each time once). ``shared_ns`` has these times where several sources
-    brought some; else it is None."""
+    """One series: its source, what the record says of it, whether all its readings are integers, and the number of
+    different times with readings, of all sources. ``shared_ns`` has these times if several sources brought readings;
+    else it is None."""
 
     key: SeriesKey
     source: int
@@ -47,7 +47,7 @@ class Inventory:
 
 
 def inventory_of(folder_or_file: Path) -> Inventory:
-    """Count what a record holds; no reading is decoded of what is compacted. Raises RecordError."""
+    """Count what a record holds, without decoding readings that are compacted. Raises RecordError."""
     with snapshot(folder_or_file) as sql:
         return _counted(sql)
 

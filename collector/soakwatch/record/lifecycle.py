@@ -1,4 +1,4 @@
-"""Whether the run of a record waits, runs, has ended or broke off: told from the record and the lock of its writer."""
+"""Whether the run of a record waits, runs, has ended or broke off, by the record and the lock of its writer."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ Lifecycle = Literal["waiting", "running", "ended", "broken off"]
 
 
 def lifecycle_of(metas: Mapping[str, str], path: Path, now_ns: int | None = None) -> Lifecycle:
-    """What became so far of the run whose record, at ``path`` (its folder or file), holds ``metas``.
+    """The state of the run whose record at ``path`` (its folder or file) holds ``metas``.
 
-    It has ended once ``ended_ns`` is written, before it is judged; one without that which nobody writes broke off.
-    "waiting" is a run whose start lies behind ``now_ns`` (UTC ns); without ``now_ns`` that counts as running.
+    A run has ended once ``ended_ns`` is written, which is before it is judged. A run without ``ended_ns`` whose record
+    nobody writes broke off. A run is waiting if its start is after ``now_ns`` (UTC ns); without ``now_ns`` it counts as
+    running.
     """
     if metas.get("ended_ns"):
         return "ended"

@@ -11,7 +11,7 @@ from soakwatch.record.model import Ints, Values
 
 
 def in_time(times: Ints, values: Values) -> tuple[Ints, Values]:
-    """Readings in order of time, each time once: of several readings of one time the first that is given."""
+    """Sort readings by time, and keep the first of several readings at one time."""
     if times.size > 1 and not bool((times[1:] > times[:-1]).all()):  # two sources bring it, or polls came late
         times, first = np.unique(times, return_index=True)
         values = values[first]
@@ -19,14 +19,14 @@ def in_time(times: Ints, values: Values) -> tuple[Ints, Values]:
 
 
 def between(times: Ints, values: Values, begin_ns: int | None, end_ns: int | None) -> tuple[Ints, Values]:
-    """The readings with begin <= time < end, of readings in order of time."""
+    """The readings with begin <= time < end, of readings that are sorted by time."""
     low = 0 if begin_ns is None else int(np.searchsorted(times, begin_ns))
     high = times.size if end_ns is None else int(np.searchsorted(times, end_ns))
     return times[low:high], values[low:high]
 
 
 def unified(parts: Sequence[Values]) -> Values:
-    """One array of all parts: int64 or uint64 if all are of integers and one of the two holds them, else float64."""
+    """Join arrays: int64 or uint64 if all are integers and fit into one of the two, else float64."""
     if not parts:
         return np.empty(0, dtype=np.float64)
     kinds = {part.dtype.kind for part in parts}

@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 LEFT_OUT = "left_out"
-"""The key of the columns of which readings were left out, since their metric cannot be so."""
+"""The key of the columns that had readings left out, since their metric cannot have such values."""
 UNREAD = "unread"
 """The key below which the record's account of an imported file lists the columns that the catalogue does not know."""
 
@@ -40,9 +40,9 @@ IMPORTED_KEY = "imported"
 """The meta that says, as JSON, which files were imported and what their columns became. No source owns an imported
 series: the files are what they are."""
 UNPOLLED = "table"
-"""The name of a source of imported readings without a pace, written when something happened: none was ever due."""
+"""The name of a source of imported readings that were written when something happened: no poll was ever due."""
 EARLIER = "earlier"
-"""The meta of a record that holds the set-up of a run that was named when it began: JSON with the keys of ``SETUP``,
+"""The meta with the set-up of the earlier run that was named when this one began: JSON with the keys of ``SETUP``,
 ``run`` (its folder), ``labels`` and ``identities`` (by target, key and text)."""
 SETUP = ("versions", "fingerprint", "plan")
 

@@ -1,11 +1,11 @@
-"""Roll-ups: what a series did in each minute, for whoever looks at days and need not see every second.
+"""Roll-ups: what a series did in each minute, for readers of days that do not need every second.
 
-A minute in which there are readings is a row: how many they are, and one figure. Of a gauge the figure is their sum, so
-that rows of successive stretches add up and give the mean. Of a counter or a state it is the last reading, for the mean
-of a counter that restarted says nothing. A minute without readings has no row: missing is never zero.
+Each minute with readings is a row: their number and one figure. For a gauge the figure is their sum, so that rows of
+successive stretches add up and give the mean. For a counter or a state it is the last reading, since the mean of a
+counter that restarted means nothing. A minute without readings has no row: missing is never zero.
 
-What it gets wrong: of a reading that comes late and is the last of its minute after all, the minute of a counter keeps
-the reading that came in time; and where two sources brought the same moment, the minute of a gauge holds both.
+What it gets wrong: if a late reading is the last of its minute after all, the row of a counter keeps the reading that
+came in time; and if two sources brought a reading at one time, the row of a gauge counts both.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Minutes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cut:
-    """The minutes of times in order, and the positions of the first reading of each and of the one behind its last."""
+    """The minutes of sorted times, with the positions of each minute's first reading and of the one after its last."""
 
     number: Ints
     starts: Ints
@@ -62,8 +62,7 @@ def starts_of(time_ns: Ints, begin_ns: int = 0) -> tuple[Ints, Ints]:
 
 
 def cut(time_ns: Ints) -> Cut | None:
-    """Where the minutes of some times begin, for ``rolled_up`` of all series that have the same times; None where they
-    are not in order."""
+    """The ``Cut`` of some times, for ``rolled_up`` of all series that share them; None if they are not in order."""
     if not time_ns.size or not bool((time_ns[1:] >= time_ns[:-1]).all()):
         return None
     number, starts = starts_of(time_ns)
@@ -71,10 +70,10 @@ def cut(time_ns: Ints) -> Cut | None:
 
 
 def rolled_up(time_ns: Ints, values: Values, *, adds: bool, at: Cut | None = None) -> Minutes:
-    """The minutes of some readings, which may be in any order; ``adds`` says that they are of a gauge, ``at`` is the
-    ``cut`` of their times where it is known.
+    """The minutes of some readings, which may be in any order. ``adds``: they are of a gauge; ``at``: the ``cut`` of
+    their times, if it is known.
 
-    What is no number is left out.
+    NaN and infinities are left out.
     """
     if at is not None and (values.dtype.kind != "f" or bool(np.isfinite(values).all())):
         return _cut_up(at, values, adds=adds)
@@ -99,10 +98,10 @@ def _cut_up(at: Cut, values: Values, *, adds: bool) -> Minutes:
 
 
 def merged(parts: Sequence[Minutes], *, adds: bool) -> Minutes:
-    """The rows of several stretches as one, given in the order in which the stretches came.
+    """Join the rows of several stretches, given in the order in which they came.
 
-    Of a minute that is in several, sums add up, and the last reading is that of the stretch that came last, unless that
-    one came late (it begins before the end of those before it).
+    If several have the same minute, sums are added, and the last reading is that of the stretch that came last, unless
+    it came late (it begins before the end of an earlier one).
     """
     parts = [part for part in parts if len(part)]
     if len(parts) < 2:
@@ -119,14 +118,14 @@ def merged(parts: Sequence[Minutes], *, adds: bool) -> Minutes:
 
 
 def coarser(minutes: Minutes, times: int, *, adds: bool) -> Minutes:
-    """Rows of so many minutes each; their numbers count such stretches since 1970."""
+    """Rows of ``times`` minutes each; their numbers count such stretches since 1970."""
     if times == 1 or not len(minutes):
         return minutes
     return _folded(minutes.number // times, minutes.count, minutes.figure, adds=adds)
 
 
 def _folded(number: Ints, count: Ints, figure: Floats, *, adds: bool) -> Minutes:
-    """Rows that have the same number made one; the numbers must be in order."""
+    """Join rows that have the same number; the numbers must be in order."""
     starts = np.flatnonzero(np.append(True, number[1:] != number[:-1]))
     counts = np.add.reduceat(count, starts)
     if not adds:

@@ -36,7 +36,7 @@ MONITOR_ORIGIN = "monitor"
 """The origin of an event that the monitor added by itself."""
 
 KEPT = " brings it already: kept from there"
-"""The end of the fault that says that a metric was left out, for another source of the target brings it."""
+"""The end of the sentence for a metric that is left out because another source of the target brings it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,11 @@ class Source:
     interval_ns: int
     required: bool
     role: str | None = None
-    cadences: tuple[tuple[str, float], ...] = ()  # how often it brings metrics, in seconds, where it told that
+    cadences: tuple[tuple[str, float], ...] = ()  # metrics and their intervals in seconds, if the source said them
 
     def cadence_s(self, metric: str) -> float:
-        """The planned distance of readings of a metric, in seconds: an earlier one is not expected. What the source
-        told of itself comes before what the catalogue says of most sources."""
+        """The planned interval of readings of a metric, in seconds: none is expected earlier. What the source said of
+        itself comes before what the catalogue says of most sources."""
         every = BY_NAME[metric].every if metric in BY_NAME else 0.0
         return max(self.interval_ns * 1e-9, dict(self.cadences).get(metric, every))
 
@@ -132,7 +132,7 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class ArtifactEntry:
-    """An artifact without its bytes; ``size`` is how many they are."""
+    """An artifact without its bytes; ``size`` is their number."""
 
     name: str
     media: str

@@ -28,15 +28,15 @@ class PollRecord(Protocol):
     """The part of the record that takes polls."""
 
     def put(self, polls: list[Poll]) -> None:
-        """One durable batch."""
+        """Write one durable batch."""
         ...
 
 
 class Committer:
     """The outbox of a run. ``take`` never blocks and never fails; ``commit`` writes what is waiting.
 
-    A batch that cannot be written waits, in order, and is tried again, its oldest poll first, with the next one. Beyond
-    ``MAX_WAITING_SAMPLES`` the oldest readings are given up, but their polls stay, as missed with the reason: a gap is
+    A batch that cannot be written waits, in order, and is tried again with the next one, oldest poll first. Beyond
+    ``MAX_WAITING_SAMPLES`` the oldest readings are dropped, but their polls stay, as missed with the reason: a gap is
     never silent.
     """
 
@@ -55,13 +55,13 @@ class Committer:
             stack.callback(self._close)
 
     async def call(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Do something with the record in the record's thread."""
+        """Call a function in the record's thread."""
         if self._thread is None:
             return work(*args, **kwargs)
         return await asyncio.get_running_loop().run_in_executor(self._thread, lambda: work(*args, **kwargs))
 
     def _close(self) -> None:
-        thread, self._thread = self._thread, None  # what is still to be done is done by whoever asks for it
+        thread, self._thread = self._thread, None  # later calls run in the caller's thread
         if thread is not None:
             thread.shutdown()
 
@@ -80,13 +80,13 @@ class Committer:
         """Write what is waiting as one batch; on failure it goes on waiting."""
         if not self._waiting:
             return
-        # Whether there is room again the oldest poll says: to pack all of them for that is a core's work.
+        # The oldest poll alone shows whether there is room again: packing all to find out would use a core.
         if (self.trouble is None or await self._put(1)) and await self._put(len(self._waiting)):
-            self.trouble = None  # of all that waited: a disk that takes a poll and not the next one is full still
+            self.trouble = None  # only once all are written: a disk that takes one poll and not the next is full
             self._complaint.well()
 
     async def _put(self, many: int) -> bool:
-        """Write so many of the oldest polls; whether they are written."""
+        """Write the ``many`` oldest polls. Returns whether they were written."""
         batch = list(islice(self._waiting, many))
         if not batch:
             return True
@@ -109,14 +109,14 @@ class Notes:
         self._record, self._committer = record, committer
 
     async def event(self, event: Event, origin: str = MONITOR_ORIGIN) -> int | None:
-        """Add an event; its number, or None if the record did not take it."""
+        """Add an event. Returns its number, or None if the record did not take it."""
         try:
             return await self._committer.call(self._record.add_event, event.target, event, origin)
         except RecordError:
             return None
 
     async def do(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Do something with the record, in its order. Raises what ``work`` raises."""
+        """Call a function in the record's thread, in order. Raises what ``work`` raises."""
         return await self._committer.call(work, *args, **kwargs)
 
     async def ended(self, number: int, end_ns: int | None, detail: Mapping[str, str]) -> None:
@@ -127,7 +127,7 @@ class Notes:
             return
 
     async def keep(self, artifact: Artifact) -> str:
-        """Keep a file; why it is not kept, or ""."""
+        """Keep a file. Returns why it was not kept, or ""."""
         try:
             kept = await self._committer.call(self._record.keep_artifact, artifact)
         except RecordError:

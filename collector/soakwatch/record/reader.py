@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 class RecordView:
     """One consistent snapshot of a record; what is written later is seen by a later view.
 
-    A context manager. Keep it for a judging, not for a run: while it is open the write-ahead log cannot shrink.
+    A context manager. Keep it open for one judging, not for a run: while it is open the write-ahead log cannot shrink.
     Every method raises RecordError for a file that is damaged.
     """
 
@@ -100,7 +100,7 @@ class RecordView:
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """The labels of the run, text by name; those that are read when it starts once they are read."""
+        """The labels of the run, text by name. Labels that devices report are there once they were read."""
         return labels_in(self.meta(LABELS_KEY))
 
     def roles(self) -> Mapping[str, str]:
@@ -109,7 +109,7 @@ class RecordView:
             return dict(sql.execute("SELECT name, role FROM target ORDER BY name").fetchall())
 
     def sources(self) -> tuple[Source, ...]:
-        """All sources, in the order in which they were made known."""
+        """All sources, in the order in which they were added."""
         if self._all_sources is None:
             with self._reading() as sql:
                 self._all_sources = sources_of(sql)
@@ -150,7 +150,7 @@ class RecordView:
         return dict(rows)
 
     def counts(self) -> Counts:
-        """Samples, polls that were due (one that was lost and came late is one) and bytes."""
+        """Numbers of samples and of due polls (a lost poll with a late answer counts once), and bytes."""
         with self._reading() as sql:
             samples = sql.execute(
                 "SELECT sum(samples) FROM (SELECT samples FROM chunk UNION ALL SELECT length(data) / 8 FROM poll)"
@@ -167,9 +167,10 @@ class RecordView:
     def series(self, key: SeriesKey, begin_ns: int | None = None, end_ns: int | None = None) -> Series:
         """The readings of one series with begin <= time < end; empty if the record has no such series.
 
-        Where several sources of the target bring it, those of its owner (``owners``), and of others what it missed.
+        If several sources of the target bring it: those of its owner, and those of others where the owner was silent
+        (``_owners``).
 
-        int64 or uint64 where every reading is an integer, else float64. The arrays may be shared: do not write.
+        int64 or uint64 if every reading is an integer, else float64. The arrays may be shared: do not write.
         """
         known = self._series().get(key)
         if known is None:
@@ -204,7 +205,7 @@ class RecordView:
         Long: a row a reading, with the columns time, target, metric, object, value (float64; an integer above 2**53 is
         rounded, ``series`` has it exactly), unit, phase (empty outside of any), and ``label_NAME`` for each label of
         the run. Wide: the times as index, a column for each series by target, metric and object, NaN where it was not
-        read then. Counters are as they were read. All that is asked for is held in memory: some 50 bytes a reading.
+        read then. Counters are as they were read. The frame is held in memory: some 50 bytes a reading.
 
         Raises RecordError for a metric, target or phase that the run does not have, SoakwatchError without pandas.
         """
@@ -231,8 +232,8 @@ class RecordView:
         return tuple(StoredFault(*row) for row in rows)
 
     def ledgers(self, window: Window, silenced: Mapping[int, Window] = MappingProxyType({})) -> tuple[Ledger, ...]:
-        """The account of every source in a window; as if the polls that were due in a window of ``silenced``, by the
-        source's id, had run into their time-out."""
+        """The account of every source in a window. ``silenced`` gives, by the source's id, a window whose due polls
+        count as timed out."""
         with self._reading() as sql:
             errors: dict[int, str] = dict(sql.execute("SELECT id, text FROM error").fetchall())
             return tuple(
@@ -297,14 +298,15 @@ class RecordView:
             return tuple(finding_from_json(body) for (body,) in rows)
 
     def judged_ns(self, live: bool) -> int | None:  # noqa: FBT001
-        """When the latest judging was that wrote findings, live or final; None if there was none."""
+        """When the latest judging that wrote findings was made, live or final; None if there was none."""
         with self._reading() as sql:
             row = sql.execute("SELECT max(judged_ns) FROM finding WHERE live=? AND withdrawn_ns IS NULL", (live,))
             judged_ns: int | None = row.fetchone()[0]
         return judged_ns
 
     def withdrawn(self) -> tuple[tuple[int, Finding], ...]:
-        """Live failures and warnings that a later judging did not find again, with the time (UTC ns) of that one."""
+        """Live failures and warnings that a later judging did not find again, with the time (UTC ns) of that
+        judging."""
         with self._reading() as sql:
             rows = sql.execute(
                 "SELECT withdrawn_ns, body FROM finding WHERE withdrawn_ns IS NOT NULL ORDER BY withdrawn_ns, id"
@@ -363,7 +365,7 @@ class RecordView:
         return self._known
 
     def _growths(self) -> Mapping[str, Growth]:
-        """Which lasting direction is bad, of metrics outside of the catalogue."""
+        """The bad direction of growth of metrics outside of the catalogue."""
         if self._directions is None:
             with self._reading():
                 words = json.loads(self.meta(GROWTH_KEY) or "{}")

@@ -1,7 +1,7 @@
-"""The record under its feet: whether its path still names the file that is written, and a copy where it does not.
+"""Rescues a record whose file was deleted, moved or unmounted while it is written.
 
-A file that is deleted, moved or unmounted while it is open can still be read and written by whoever has it open, and is
-gone once he closes it. So all of it is copied while that is possible, and the run goes on in the copy.
+Whoever has such a file open can still read and write it, and it is gone once he closes it. So it is copied while that
+is possible, and the run goes on in the copy.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class OpenFile:
 
 
 def file_identity(path: Path | str) -> Identity | None:
-    """The device and inode behind a path; None if nothing is there. Raises OSError where that cannot be told."""
+    """The device and inode behind a path; None if nothing is there. Raises OSError if that cannot be found out."""
     try:
         status = os.stat(path)  # noqa: PTH116 - four times a second, and a path is made for each
     except (FileNotFoundError, NotADirectoryError):
@@ -57,10 +57,10 @@ def _side(path: Path, suffix: str) -> Path:
 
 
 def displaced(path: Path, mine: Identity) -> str:
-    """What became of a record whose file was ``mine``, in a few words; "" if its path still names it."""
+    """What happened to a record whose file was ``mine``, in a few words; "" if its path still names it."""
     try:
         now = file_identity(path)
-    except OSError:  # a disk or a network file system in trouble, which the next batch of polls meets as well
+    except OSError:  # trouble of a disk or a network file system: the next batch of polls reports it
         return ""
     if now == mine:
         return ""
@@ -70,8 +70,7 @@ def displaced(path: Path, mine: Identity) -> str:
 
 
 def places_for(path: Path) -> Iterator[Path]:
-    """Folders for the copy of a record, best first: its own place where that is free, one beside it, and one that is
-    the user's own."""
+    """Folders for the copy of a record, best first: its own if that is free, one beside it, and the user's own."""
     if not os.path.lexists(path):
         yield path.parent
     yield _free(path.parent.parent / f"{path.parent.name}.rescue")
@@ -82,8 +81,8 @@ def places_for(path: Path) -> Iterator[Path]:
 
 
 def moved_to_a_copy(now: OpenFile) -> tuple[OpenFile | None, str]:
-    """The record, open in a whole copy: at its own path where that is free, else beside it. None, and why, where it
-    cannot be copied to any place; then it is open as it was."""
+    """Copy the record whole and open the copy: at its own path if that is free, else beside it. Returns None and the
+    reason if it cannot be copied to any place; then the record is open as it was."""
     why = ""
     for folder in places_for(now.path):
         try:
@@ -99,7 +98,7 @@ def _moved(now: OpenFile, folder: Path) -> OpenFile:
     draft = _copied(now, folder)
     lock = now.lock if _is_lock_of(path, now.lock) else take_lock(path)
     if path == now.path:
-        now.connection.close()  # before the copy has its name, for closing deletes the log of that name
+        now.connection.close()  # before the copy gets this name: closing deletes the log of that name
     else:
         _leave_open(now.connection)
     # What is left of ours would be taken for the log of the file that has the name now.
@@ -114,7 +113,7 @@ def _moved(now: OpenFile, folder: Path) -> OpenFile:
 
 
 def _copied(now: OpenFile, folder: Path) -> Path:
-    """A whole copy in a folder, which is made if need be, under a name that is not the record's yet.
+    """Copy the record into a folder, which is made if needed, under a name that is not the record's yet.
 
     Raises OSError and sqlite3.Error; then nothing of it is left.
     """
@@ -126,7 +125,7 @@ def _copied(now: OpenFile, folder: Path) -> Path:
         try:
             with closing(sqlite3.connect(draft)) as target:
                 now.connection.backup(target)
-        except sqlite3.Error:  # as it ends its log, SQLite finds the file gone, and reads it no more
+        except sqlite3.Error:  # SQLite, ending its log, found the file gone, and reads it no more
             _copy_bytes(now, draft)
     except BaseException:
         for left in folder.glob(f"{draft.name}*"):
@@ -165,13 +164,13 @@ def _descriptor_of(file: Identity | None) -> int | None:
 
 
 def _leave_open(connection: sqlite3.Connection) -> None:
-    """Never close a connection: closing it would delete the write-ahead log that bears its record's name, and that of
-    the record which has taken its place. Python would close it as it ends, so the reference is given away."""
+    """Keep a connection open for ever: closing it would delete the write-ahead log of its record's name, which now
+    belongs to the record in its place. Python would close it when it ends, so the reference is given away."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
 
 def _is_lock_of(path: Path, descriptor: int) -> bool:
-    """Whether a lock that is held is that of a record: its file was not deleted with it."""
+    """Whether the lock that is held is still the record's lock file: it was not deleted with the record."""
     held = os.fstat(descriptor)
     return file_identity(path.with_suffix(".lock")) == (held.st_dev, held.st_ino)
 

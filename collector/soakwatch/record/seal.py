@@ -1,9 +1,9 @@
-"""The seal of a record: a statement over everything that it holds, whose SHA-256 is the digest that is shown.
+"""The seal of a record: a statement about everything in it. The SHA-256 of the statement is the digest that is shown.
 
 The statement is text of a few lines: the run, when it was sealed, the last link of the chain, the seal before it, and
-for each part of the record its number of rows and a digest over them. ``sha256sum`` of that text is the digest, and
-the text is what is signed. A seal covers the events up to a number: those that are added later are counted and do not
-break it. Cursors of databases and the marks of what was done after the end (``promises``) are outside of it.
+for each part of the record its number of rows and a digest over them. ``sha256sum`` of that text is the digest, and the
+text is what is signed. A seal covers the events up to a number: those that are added later are counted and do not break
+it. It does not cover the cursors of databases, nor the marks of what was done after the end (``promises``).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _MOST_SHOWN = 20
 _FROM_THE_END_ON = frozenset(part.name for part in PARTS if not part.live)
 _LEFT_OUT = {part.name: frozenset(part.but) for part in PARTS}
 _DAMAGE = (sqlite3.Error, ValueError, LookupError, TypeError, OverflowError, AttributeError)
-"""What reading a damaged table may raise: its numbers are texts then, and its texts are none."""
+"""What reading a damaged table may raise: numbers may be texts then, and texts undecodable."""
 Digests = dict[str, list[tuple[Value, bytes]]]
 
 
@@ -107,9 +107,9 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What came of checking a record against its digests.
+    """The result of checking a record against its digests.
 
-    ``seal`` is the last seal, None where it was never sealed. ``events_since`` counts events that were added after the
+    ``seal`` is the last seal, None if it was never sealed. ``events_since`` counts events that were added after the
     seal.
     """
 
@@ -145,8 +145,8 @@ def seals_in(sql: sqlite3.Connection) -> tuple[Seal, ...]:
 
 
 def write_seal(sql: sqlite3.Connection, time_ns: int) -> Seal:
-    """Seal what a record holds, inside the caller's transaction, whose rows are linked. Nothing is written where the
-    last seal says the same."""
+    """Seal the record inside the caller's transaction, whose rows are linked. Nothing is written if the last seal says
+    the same."""
     digests = dict(content_digests(sql))
     seals = seals_in(sql)
     last_event = max((key for key, _ in digests[_EVENT] if isinstance(key, int)), default=0)
@@ -172,10 +172,10 @@ def write_seal(sql: sqlite3.Connection, time_ns: int) -> Seal:
 
 
 def check(sql: sqlite3.Connection) -> Checked:
-    """Check a record against its links and its last seal; reads all of it. Never raises for what is damaged: what
-    cannot be read is a change."""
+    """Check a record against its links and its last seal; reads all of it. Damage never raises: what cannot be read is
+    a change."""
     before = sql.text_factory
-    sql.text_factory = _any_text  # damaged texts are to be told of, not to stop the check
+    sql.text_factory = _any_text  # damaged texts are reported and must not stop the check
     try:
         return _check(sql)
     except _DAMAGE as error:
@@ -253,7 +253,7 @@ def _link_changes(sql: sqlite3.Connection, row: tuple[int, bytes, bytes] | None)
 
 
 def _row_changes(sql: sqlite3.Connection, digests: Digests, seal: Seal | None) -> Iterator[Change]:
-    """Rows that are not what their digest says."""
+    """Rows that do not match their digest."""
     linked: dict[str, dict[str, str]] = {}
     for part, rows in sql.execute("SELECT part, rows FROM link"):
         linked.setdefault(part, {}).update(rows_in(rows))
@@ -281,7 +281,7 @@ def _row_changes(sql: sqlite3.Connection, digests: Digests, seal: Seal | None) -
 
 
 def _poll_changes(sql: sqlite3.Connection) -> Iterator[Change]:
-    """Polls that are rows of their own and are not what their links say."""
+    """Polls that are not compacted and do not match their links."""
     try:
         for (source,) in sql.execute("SELECT DISTINCT source FROM poll ORDER BY source").fetchall():
             digest, row = None, None
@@ -302,7 +302,7 @@ def _poll_changes(sql: sqlite3.Connection) -> Iterator[Change]:
 def _seal_changes(
     sql: sqlite3.Connection, seals: Sequence[Seal], chain: tuple[int, bytes, bytes] | None
 ) -> Iterator[Change]:
-    """Whether the seals follow each other, their columns are what they should be, and the chain has not gone back."""
+    """Seals that do not follow each other or hold values of another type, and a chain that is not the sealed one."""
     before = "none"
     for number, seal in enumerate(seals, 1):
         if seal.number != number or seal.document.splitlines()[:1] != [_TITLE] or seal.facts.get("before") != before:
@@ -317,13 +317,13 @@ def _seal_changes(
         yield Change("seal", str(wrong), "holds something else")
     if chain is not None:
         number, link_before, _ = chain
-        last = seals[-1]  # which has a link itself, the next one
+        last = seals[-1]  # the seal itself has the next link
         if number <= last.links or (number == last.links + 1 and link_before.hex() != last.facts.get("chain")):
             yield Change("chain", "", "is not the one that was sealed")
 
 
 def _part_changes(sql: sqlite3.Connection, digests: Digests, seal: Seal) -> Iterator[Change]:
-    """Parts that are not what the seal says."""
+    """Parts that do not match the seal."""
     said = {name.removeprefix("table "): text for name, text in seal.facts.items() if name.startswith("table ")}
     now = dict(_part_lines(digests, seal.last_event, schema_digest(sql)))
     for name in dict.fromkeys((*said, *now)):

@@ -1,7 +1,7 @@
-"""Series of records that are asked for again and again, by a page that zooms: blocks are decoded once and kept.
+"""Series for a page that zooms and reads the same records again and again: blocks are decoded once and kept.
 
-A block never changes, so what was decoded of it holds as long as its file is the same. A question reads only the blocks
-that touch its stretch of time. What is not compacted yet is read anew each time.
+A block never changes, so its decoded array stays valid as long as the file is the same. A query reads only the blocks
+that touch its range of time. What is not compacted yet is read each time.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _Part = tuple[int, tuple[Ints, Values]]  # who brought it
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What the record says of a series: its number and unit, and the planned distance of its readings in seconds."""
+    """What the record says of a series: its number and unit, and the planned interval of its readings in seconds."""
 
     number: int
     source: Source | None
@@ -52,7 +52,7 @@ class Known:
 
 
 class CachedView:
-    """One snapshot of a record that knows the blocks which were decoded before; ``cached_view`` gives it.
+    """One snapshot of a record that reuses the blocks that were decoded before; ``cached_view`` gives it.
 
     Every method raises RecordError for a file that is damaged.
     """
@@ -61,7 +61,7 @@ class CachedView:
         self.path = path
         self._sql, self._blocks = sql, blocks
         with self._reading():
-            sql.execute(f"PRAGMA cache_size={-_PAGES_KIB:d}")  # each page of blocks is wanted twice
+            sql.execute(f"PRAGMA cache_size={-_PAGES_KIB:d}")  # each page of blocks is read twice
             self._sources = {source.id: source for source in sources_of(sql)}
             metas = dict(sql.execute("SELECT key, value FROM meta WHERE key IN (?, 'start_ns')", (IMPORTED_KEY,)))
             status = path.stat()
@@ -70,7 +70,7 @@ class CachedView:
         self._columns = Columns(sql, blocks.unpacked(self._file))
 
     def keep_unpacked(self) -> None:
-        """Let later views of the record go on from the polls that this one has unpacked."""
+        """Let later views of the record reuse the polls that this one has unpacked."""
         self._blocks.keep_unpacked(self._file, self._columns.unpacked)
 
     @property
@@ -134,9 +134,10 @@ class CachedView:
         return Series(key.target, key.metric, key.object, trait, time_ns, value, cadence_s)
 
     def readings(self) -> Mapping[int, int]:
-        """How many readings were kept of each series, by its number; those that two sources brought count twice.
+        """How many readings of each series, by its number, are in the record; those that two sources brought count
+        twice.
 
-        The first question of a large record takes a second; later ones count what is new.
+        The first call for a large record takes a second; later ones count what is new.
         """
         with self._reading():
             counted = self._counted(self._blocks.counted(self._file))
@@ -253,7 +254,7 @@ class CachedView:
 
 
 def _is_text(part: str) -> bool:
-    """Whether SQLite can be asked for it: half of a letter beyond 16 bits is no text."""
+    """Whether SQLite can look it up: half of a surrogate pair is no text."""
     return not any("\ud800" <= letter <= "\udfff" for letter in part)
 
 
@@ -281,7 +282,7 @@ def _joined(parts: Sequence[_Part]) -> tuple[Ints, Values]:
 
 @contextmanager
 def cached_view(folder_or_file: Path, blocks: BlockCache) -> Iterator[CachedView]:
-    """A record as it is now, for one question. Raises RecordError."""
+    """A record as it is now, for one query. Raises RecordError."""
     path = record_file(folder_or_file)
     with ExitStack() as stack:
         view = CachedView(path, open_snapshot(path, stack), blocks)

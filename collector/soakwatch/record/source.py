@@ -36,7 +36,7 @@ class ReportSource(Protocol):
         ...
 
     def meta(self, key: str) -> str | None:
-        """What was noted of the run under this key."""
+        """The text that the run has under this key."""
         ...
 
     def roles(self) -> Mapping[str, str]:

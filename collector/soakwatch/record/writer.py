@@ -36,10 +36,10 @@ _MAX_LAYOUTS = 1000  # unused layouts are removed when there are more: a source 
 
 
 class Record:
-    """One record, open for writing. One thread at a time is let in; one process at a time has it open.
+    """One record, open for writing. One thread at a time may call it; one process at a time has it open.
 
-    Raises RecordError from every method: RecordFullError where the disk refuses (nothing of the call is stored then,
-    and it can be made again), plain RecordError for a damaged file.
+    Every method raises RecordError: RecordFullError if the disk refuses (nothing of the call is stored then, and it can
+    be repeated), plain RecordError for a damaged file.
     """
 
     def __init__(self, path: Path, connection: sqlite3.Connection, lock: int) -> None:
@@ -56,10 +56,10 @@ class Record:
 
     @classmethod
     def create(cls, folder: Path, fill: Callable[[Record], None] | None = None) -> Record:
-        """A new record in ``folder``, which is made if need be; both are their owner's alone.
+        """Make a new record in ``folder``, which is made if needed; only the owner may read either.
 
-        ``fill`` writes what it is to hold from the moment at which it bears its name: a monitor that is killed
-        meanwhile leaves no record. Raises RecordError if the folder holds one already.
+        ``fill`` writes the first content before the file gets its name: a monitor that is killed meanwhile leaves no
+        record. Raises RecordError if the folder holds one already.
         """
         path = folder / RECORD_NAME
         try:
@@ -78,7 +78,7 @@ class Record:
 
     @classmethod
     def open(cls, folder_or_file: Path) -> Record:
-        """An existing record, to go on with. Raises RecordError."""
+        """Open an existing record to go on with it. Raises RecordError."""
         return cls._locked(record_file(folder_or_file), new=False)
 
     @classmethod
@@ -139,7 +139,7 @@ class Record:
         return source
 
     def cadences(self, source: int, seconds: Mapping[str, float]) -> None:
-        """Metrics that a source brings less often than it is polled, with the distance of their readings in seconds."""
+        """Set the interval in seconds of metrics that a source brings less often than it is polled."""
         self.set_meta(f"{CADENCES}{source}", json.dumps(dict(sorted(seconds.items()))))
         known = self._state.sources.get(source)
         if known is not None:
@@ -151,10 +151,9 @@ class Record:
         """Store polls with their readings, faults and events as one transaction.
 
         A reading that the catalogue refuses, or that is not later than the one before it, becomes a fault; the others
-        are kept. Of a series that several sources of a target see, one brings the readings: see ``owners``. A poll for
-        a due time that is accounted for already is a late poll: its readings may be earlier, and if it was
-        answered it takes the place of the poll that was lost. On RecordError nothing is stored, and the same polls can
-        be put again.
+        are kept. If several sources of a target see a series, one brings the readings: see ``_owners``. A poll for a
+        due time that the record has already is a late poll: its readings may be earlier, and if it was answered it
+        replaces the poll that was lost. On RecordError nothing is stored, and the same polls can be put again.
         """
         with self._writing() as sql:
             rows = []
@@ -171,7 +170,7 @@ class Record:
         self._compact_one()
 
     def put_columns(self, source: Source, stretch: PollColumns) -> None:
-        """Store successive polls of a source compacted at once, for readings that are all there already."""
+        """Store successive polls of a source directly as blocks, for readings that are complete already."""
         with self._writing() as sql:
             write_columns(sql, source, stretch)
         self._stale = True  # the state knows nothing of them
@@ -280,7 +279,7 @@ class Record:
         return why
 
     def rescue(self) -> str:
-        """Go on in a whole copy of a record that is ``displaced``: at its own path where that is free, else beside it.
+        """Go on in a whole copy of a record that is ``displaced``: at its own path if that is free, else beside it.
 
         Returns why that is impossible everywhere, "" once it is done; ``path`` says where it is now.
         """
@@ -310,7 +309,7 @@ class Record:
             self._state.packer.forget_layouts()
         with self._reading() as sql:
             sql.executescript("PRAGMA incremental_vacuum")  # execute() would free one page
-            sql.execute("PRAGMA busy_timeout=500")  # a reader may stay for long: it must not hold the end of a run up
+            sql.execute("PRAGMA busy_timeout=500")  # a reader may stay long: it must not delay the end of a run
             try:
                 sql.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
                 return bool(sql.execute("PRAGMA journal_mode=DELETE").fetchone()[0] == "delete")
@@ -323,14 +322,14 @@ class Record:
 
     def put_seal(self, time_ns: int) -> Seal:
         """Seal everything that the record holds, at this time (UTC ns): see ``soakwatch.record.seal``. Returns the last
-        seal, where nothing changed since it was made."""
+        seal if nothing changed since it was made."""
         with self._writing() as sql:
             self._chain.link_at_end()
             self._chain.commit()  # the seal names this link
             return write_seal(sql, time_ns)
 
     def sign_seal(self, number: int, signature: str, stamp: bytes = b"") -> None:
-        """Keep the signature of a seal, and what a time-stamp authority answered; "" and nothing: as it was."""
+        """Keep the signature of a seal and the answer of a time-stamp authority; an empty one changes nothing."""
         with self._writing() as sql:
             for column, value in (("signature", signature), ("stamp", stamp)):
                 if value:
@@ -376,7 +375,7 @@ class Record:
         return polls >= COMPACT_POLLS or samples >= COMPACT_SAMPLES
 
     def _compact_one(self) -> None:
-        """Compact one source if one is due. A disk that refuses is no failure of ``put``: the polls are stored."""
+        """Compact one source if one is due. If the disk refuses, ``put`` has not failed: the polls are stored."""
         self._pause = max(0, self._pause - 1)
         due = next((source for source in self._state.recent if self._is_due(source)), None)
         if due is not None and not self._pause:
@@ -396,7 +395,8 @@ class Record:
 
 
 def _make(path: Path, lock: int, fill: Callable[[Record], None] | None) -> None:
-    """A record, complete from the moment at which it bears its name. Raises sqlite3.Error, OSError, RecordError."""
+    """Make a record under a temporary name, which becomes its own once it is complete. Raises sqlite3.Error, OSError,
+    RecordError."""
     draft = path.with_name(f"{path.name}.new")
     for left in path.parent.glob(f"{draft.name}*"):  # by a monitor that was killed
         left.unlink()

@@ -94,7 +94,7 @@ class Answers:
         return min(may, May.VIEW) if _is_cross_site(request) else may
 
     async def _enter_once(self, request: Request) -> Response:
-        if request.method == "HEAD":  # link previews must not use the code up
+        if request.method == "HEAD":  # a link preview must not use up the code
             return Response(status_code=204)
         if self._auth.enter(str(request.path_params["code"])):
             return self._auth.let_in(May.ACT, secure=request.url.scheme == "https")

@@ -48,8 +48,8 @@ class RemoteRun:
     ca: str | None = None
 
     def tell(self, ask: EventRequest) -> StoredEvent:
-        """Record an event there. Raises EventRefusedError with the server's message, SoakwatchError if it does not
-        answer."""
+        """Record an event on the server. Raises EventRefusedError with the server's message, SoakwatchError if it does
+        not answer."""
         return _event(self.ask("POST", "events", request_to_json(ask)))
 
     def verdict_so_far(self, until_ns: int | None) -> InterimVerdict:

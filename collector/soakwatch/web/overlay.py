@@ -28,7 +28,7 @@ MAX_PLOTS = 16
 """Maximum number of plots on one page."""
 POINTS, HEIGHT, _MIN_POINTS_FOR_LINE = 1200, 260, 15
 _GAP = 0.02
-"""From this share of the width on a hole in a line is one."""
+"""A hole in a line that is wider than this share of the plot is drawn as a gap."""
 _STEPS = ((3 * 3600.0, 3600.0, "h"), (180.0, 60.0, "min"), (0.0, 1.0, "s"))
 
 
@@ -54,11 +54,12 @@ class Overlay:
 def overlays(
     runs: Sequence[Overlaid], keys: Sequence[SeriesKey], slots: Sequence[PhaseSlot]
 ) -> tuple[PlotPieces, tuple[Overlay, ...]]:
-    """Plots of series (by the names of the reference's targets) that at least two of the runs have samples of, in the
-    order of the keys; at most ``MAX_PLOTS``.
+    """Plots of the series (named after the reference's targets) of which at least two runs have samples, in the order
+    of the keys; at most ``MAX_PLOTS``.
 
-    The phases of ``slots`` stand one behind the other, and each run's readings in a phase begin where it begins; in
-    hours, minutes or seconds depending on the length. What a run has of a phase beyond the others is not drawn.
+    The phases of ``slots`` follow one another, and each run's readings of a phase begin where the phase begins; times
+    are in hours, minutes or seconds, depending on the length. What a run has beyond the length of a phase's slot is not
+    drawn.
     """
     span_s = sum(slot.seconds for slot in slots)
     _, step_s, unit = next(row for row in _STEPS if span_s >= row[0])
@@ -89,7 +90,7 @@ def overlays(
 
 @dataclass(frozen=True, slots=True)
 class _Axis:
-    """The time of the plots: phases behind one another, in units of ``step_s`` seconds."""
+    """The time of the plots: phases one after another, in units of ``step_s`` seconds."""
 
     slots: Sequence[PhaseSlot]
     step_s: float

@@ -19,7 +19,7 @@ from soakwatch_model.finding import Finding
 from soakwatch_model.window import Window
 
 _MAX_RUNS = 4
-_MIN_AGE_S, _AGE_PER_COST = 30.0, 20.0  # plots are kept for so long, and for so many times what drawing took
+_MIN_AGE_S, _AGE_PER_COST = 30.0, 20.0  # plots are kept for so many seconds, and for so many times what drawing took
 _MIN_AGE_IF_CHANGED_S, _AGE_PER_COST_IF_CHANGED = 2.0, 10.0  # the same if there is something new to show
 
 
@@ -51,8 +51,8 @@ class PlotCache:
         self._lock = threading.Lock()
 
     def text(self, folder: Path, mark: str, *, live: bool, first: bool = False) -> str:
-        """The plots as one JSON text, redrawn if ``mark`` changed and from time to time; with ``first`` only those that
-        come first, coarse and soon made.
+        """The plots as one JSON text, redrawn if ``mark`` changed and from time to time; with ``first`` only the most
+        important ones, coarse and quickly drawn.
 
         Raises BeingDrawnError if another request is drawing them, and RecordError.
         """

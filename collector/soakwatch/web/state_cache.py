@@ -28,7 +28,7 @@ class _Known:
     lock: threading.Lock = field(default_factory=threading.Lock)
     stamp: Stamp = ()
     state: RunState | None = None
-    load: tuple[int, str] = (-1, "")  # the last time asked for, and the load then
+    load: tuple[int, str] = (-1, "")  # the time that was last requested, and the load then
 
 
 class StateCache:

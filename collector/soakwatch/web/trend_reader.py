@@ -17,7 +17,7 @@ _Key = tuple[Path, tuple[str, ...]]
 
 
 class TrendReader:
-    """Caches figures of runs by folder, figures asked for, and state of the record.
+    """Caches figures of runs by folder, requested figures, and state of the record.
 
     Thread-safe. Reading that takes longer than ``within_s`` continues at the next call.
     """

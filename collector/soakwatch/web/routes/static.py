@@ -15,7 +15,7 @@ from soakwatch.web.endpoint import Endpoint, May, Question
 OF_THE_REPORT = frozenset({"shade.js", "theme.js", "figure.js", "plots.js"})
 """Scripts that a report has inline."""
 OF_PLOTS = {"uplot.js": ("uplot/uPlot.iife.min.js",), "plots.css": ("uplot/uPlot.min.css", "plots.css")}
-"""Files for plots, by the files of the report that they consist of."""
+"""Files for plots, and the files of the report that each consists of."""
 OF_CAMPAIGNS = "tables.css"
 _KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 

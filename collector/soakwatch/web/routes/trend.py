@@ -48,7 +48,7 @@ _PARAMS = (
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What was asked for, and the choices that the folder's runs offer."""
+    """What the request chose, and the choices that the folder's runs offer."""
 
     trend: TrendResult
     by: str
@@ -60,7 +60,7 @@ class _Asked:
 
 
 def _asked(question: Question, *, newest_plan: bool) -> _Asked:
-    """The trend for a question. Raises SoakwatchError, and HTTPException 404 on the server of a single run."""
+    """The trend for a request. Raises SoakwatchError, and HTTPException 404 on the server of a single run."""
     if not isinstance(question.runs, RunFolder):
         raise HTTPException(
             404, "this server serves one run only: use soakwatch serve for the trend of a folder's runs"
