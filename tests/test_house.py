@@ -267,6 +267,14 @@ def test_every_plugin_has_an_extra_of_its_name_and_is_known_where_it_is_not_inst
     assert sorted(plugins()) == [folder.name for folder in _plugins()]
 
 
+def test_every_extra_that_a_sentence_names_exists() -> None:
+    """A line to be copied installs what it says."""
+    extras = _project(ROOT)["optional-dependencies"]
+    files = [*sources(*CODE), *ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("deploy/**/*.md")]
+    named = {name for file in files for name in re.findall(r"soakwatch\[([a-z,]+)\]", file.read_text("utf-8"))}
+    assert {name for names in named for name in names.split(",")} <= set(extras)
+
+
 def _lists_of_metrics(least: int, prefix: str, *without: str) -> list[str]:
     """The assignments of modules that hold so many names of metrics, outside of some folders."""
     found = []

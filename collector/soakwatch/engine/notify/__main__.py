@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from soakwatch.engine.notify.message import Answer, order_of
 
-NO_APPRISE = "notifications need the package apprise: install 'soakwatch[notify]' or 'apprise>=2.2,<3'"
+NO_APPRISE = "notifications need the package apprise: pip install 'apprise>=2.2,<3'"
 
 
 def main() -> int:
