@@ -30,7 +30,7 @@ from tests.bench.record import BEGIN_NS, Signal
 
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record import Counts, Record, RecordView, SeriesKey, StoredEvent, StoredFault
-from soakwatch.record.bulk import PollColumns, Readings
+from soakwatch.record.bulk import PollStretch, Readings
 from soakwatch.record.model import Values
 from soakwatch_model.case import Ledger
 from soakwatch_model.metric import BY_NAME
@@ -144,7 +144,7 @@ def generator(seed: int) -> list[Signal]:
     return drawn
 
 
-def stretches(drawn: list[Signal], interval_ns: int, total: int, seed: int) -> Iterator[PollColumns]:
+def stretches(drawn: list[Signal], interval_ns: int, total: int, seed: int) -> Iterator[PollStretch]:
     """The polls of a run, an hour at a time; starts come some 100 µs late."""
     rng = np.random.default_rng(seed)
     size = max(1, round(3600e9 / interval_ns))
@@ -160,7 +160,7 @@ def stretches(drawn: list[Signal], interval_ns: int, total: int, seed: int) -> I
                 readings.append(
                     Readings(signal.metric, signal.object, entry.unit, entry.kind, position, time_ns[position], value)
                 )
-        yield PollColumns(time_ns, np.ones(number.size, np.bool_), "", readings)
+        yield PollStretch(time_ns, np.ones(number.size, np.bool_), "", readings)
 
 
 def phases_of(minutes: int) -> list[tuple[str, int]]:

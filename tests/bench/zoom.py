@@ -32,7 +32,7 @@ from tests.bench import judge
 from tests.bench.record import BEGIN_NS
 
 from soakwatch.record import Record
-from soakwatch.record.bulk import PollColumns, Readings
+from soakwatch.record.bulk import PollStretch, Readings
 from soakwatch_model.metric import BY_NAME
 
 SERIES = 12
@@ -63,7 +63,7 @@ def make(folder: Path, polls: int, seed: int) -> None:
                         value = signal.draw(position.size)
                         key = signal.metric, signal.object, entry.unit, entry.kind
                         readings.append(Readings(*key, position, time_ns[position], value))
-                record.put_columns(source, PollColumns(time_ns, np.ones(number.size, np.bool_), "", readings))
+                record.put_columns(source, PollStretch(time_ns, np.ones(number.size, np.bool_), "", readings))
         record.set_meta("ended_ns", str(BEGIN_NS + SECONDS * SECOND))
         record.finish()
 

@@ -58,7 +58,7 @@ class PollFacts:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PollColumns:
+class PollStretch:
     """Successive polls: when each was due (and began, without ``facts``), shape (n,), and whether it was answered.
 
     Polls that were not answered are gaps, with the sentence ``why``. Those of them in ``unanswered`` were made and
@@ -74,7 +74,7 @@ class PollColumns:
     why_unanswered: str = ""
 
 
-def write_columns(sql: sqlite3.Connection, source: Source, stretch: PollColumns) -> None:
+def write_columns(sql: sqlite3.Connection, source: Source, stretch: PollStretch) -> None:
     """Write a stretch as one chunk, inside the caller's transaction; its polls must be later than all before them."""
     chunk = sql.execute("SELECT coalesce(max(id), 0) + 1 FROM chunk").fetchone()[0]
     first_block = sql.execute("SELECT coalesce(max(id), 0) + 1 FROM block").fetchone()[0]
@@ -116,7 +116,7 @@ def write_columns(sql: sqlite3.Connection, source: Source, stretch: PollColumns)
 
 
 def _axis(
-    sql: sqlite3.Connection, chunk: int, stretch: PollColumns, readings: Readings, offsets: Ints, axes: dict[bytes, int]
+    sql: sqlite3.Connection, chunk: int, stretch: PollStretch, readings: Readings, offsets: Ints, axes: dict[bytes, int]
 ) -> int:
     every = np.array_equal(readings.position, np.arange(stretch.time_ns.size))
     moved = bool(offsets.any())

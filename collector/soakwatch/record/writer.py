@@ -22,7 +22,7 @@ from soakwatch.record._rows import CADENCES, EVENT_COLUMNS, event_of, last_time,
 from soakwatch.record._schema import RECORD_NAME, make_tables
 from soakwatch.record._sqlite_errors import RecordFullError, as_record_error, damaged
 from soakwatch.record._writer_state import POLL_INSERT, WriterState, change_event, insert_event
-from soakwatch.record.bulk import PollColumns, write_columns
+from soakwatch.record.bulk import PollStretch, write_columns
 from soakwatch.record.findings import finding_to_json, identity_of
 from soakwatch.record.model import Artifact, Source, StoredEvent
 from soakwatch.record.rescue import Identity, OpenFile, displaced, file_identity, moved_to_a_copy, side_files
@@ -169,7 +169,7 @@ class Record:
             sql.executemany(POLL_INSERT, self._chain.linked(rows))
         self._compact_one()
 
-    def put_columns(self, source: Source, stretch: PollColumns) -> None:
+    def put_columns(self, source: Source, stretch: PollStretch) -> None:
         """Store successive polls of a source directly as blocks, for readings that are complete already."""
         with self._writing() as sql:
             write_columns(sql, source, stretch)

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from soakwatch.judge.planned import PLANNED_KEY, planned_text
 from soakwatch.record import Record
-from soakwatch.record.bulk import PollColumns, PollFacts, Readings
+from soakwatch.record.bulk import PollFacts, PollStretch, Readings
 from soakwatch.record.model import OUTCOME_NUMBERS
 from soakwatch_model.event import Event
 from soakwatch_model.metric import BY_NAME, COUNTER, STATE
@@ -203,7 +203,7 @@ def write_run(night: Night, folder: Path) -> None:
                             )
                         )
                 facts = _facts(time_ns[part], answered)
-                record.put_columns(kept[source.name], PollColumns(time_ns[part], answered, "", readings, facts))
+                record.put_columns(kept[source.name], PollStretch(time_ns[part], answered, "", readings, facts))
         for event in night.events:
             record.add_event(DUT, event, "plan")
         for name, begin_s, _ in night.phases:

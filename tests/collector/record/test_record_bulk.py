@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from soakwatch.record import Record, RecordView, SeriesKey
-from soakwatch.record.bulk import PollColumns, Readings
+from soakwatch.record.bulk import PollStretch, Readings
 from soakwatch.record.meta import IMPORTED_KEY
 from soakwatch_testing.records import SECOND, T0
 
@@ -24,7 +24,7 @@ def test_imported_files_keep_every_line(tmp_path: Path) -> None:
             times = T0 + SECOND * np.arange(begin, begin + 1000, 10)
             positions, values = np.arange(times.size), np.arange(times.size, dtype=np.int64)
             series = Readings(SWITCHES.metric, SWITCHES.object, "1", "counter", positions, times, values)
-            record.put_columns(source, PollColumns(times, np.ones(times.size, np.bool_), "", [series]))
+            record.put_columns(source, PollStretch(times, np.ones(times.size, np.bool_), "", [series]))
         record.finish()
     with RecordView.open(tmp_path) as view:
         switches = view.series(SWITCHES)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from soakwatch.core.units import plan_seconds
 from soakwatch.judge.unjudged_columns import account, measures
 from soakwatch.record import Record
-from soakwatch.record.bulk import PollColumns, Readings
+from soakwatch.record.bulk import PollStretch, Readings
 from soakwatch.record.meta import GROWTH_KEY, IMPORTED_KEY, LEFT_OUT, RULES_KEY, UNPOLLED, UNREAD
 from soakwatch.record.model import USER_ORIGIN as EVENTS
 from soakwatch.transfer.importing.build_series import Imported, ImportedSeries
@@ -180,7 +180,7 @@ def _lasts(imported: Sequence[Imported], roles: Mapping[str, str]) -> LastReadin
 
 def _stretches(
     polls: Polls, unanswered: NDArray[np.bool_], series: Sequence[ImportedSeries], why: str
-) -> Iterator[PollColumns]:
+) -> Iterator[PollStretch]:
     """The polls in pieces of bounded size, each with its readings."""
     size = max(1, min(_STRETCH_POLLS, _STRETCH_SAMPLES // len(series)))
     due_ns = polls.time_ns[polls.answered]
@@ -202,7 +202,7 @@ def _stretches(
             readings.append(
                 Readings(item.metric, item.object, item.unit, item.kind, position, time_ns, item.value[first:last])
             )
-        yield PollColumns(
+        yield PollStretch(
             polls.time_ns[begin:end],
             polls.answered[begin:end],
             why,

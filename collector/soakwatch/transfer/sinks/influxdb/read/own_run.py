@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from soakwatch.record import Record
-from soakwatch.record.bulk import PollColumns, Readings, restore_tables
+from soakwatch.record.bulk import PollStretch, Readings, restore_tables
 from soakwatch.record.inventory import inventory_of
 from soakwatch.record.merge import unified
 from soakwatch.record.model import OUTCOME_NUMBERS, Ints, Source, Values
@@ -143,7 +143,7 @@ class _Copy:
             _, metric, name, _, unit, kind, _, _ = self.account.series[number]
             readings.append(Readings(metric, name, unit, kind, position_of(polls, times), times, values))
         answered = polls.facts.outcome == OUTCOME_NUMBERS[PollOutcome.OK]
-        self.record.put_columns(source, PollColumns(polls.due_ns, answered, "", readings, polls.facts))
+        self.record.put_columns(source, PollStretch(polls.due_ns, answered, "", readings, polls.facts))
 
 
 def _check(folder: Path, account: Account, database: Database) -> None:
