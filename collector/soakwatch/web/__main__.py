@@ -34,7 +34,7 @@ def main() -> int:
     parser.add_argument("--token", help="where the token is, if not in the run's folder")
     parser.add_argument("--cert", help="certificate (PEM)")
     parser.add_argument("--key", help="the certificate's key (PEM)")
-    parser.add_argument("--name", action="append", default=[], help="a further name that it is asked under")
+    parser.add_argument("--name", action="append", default=[], help="a further host name of this server")
     given = parser.parse_args()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # the run decides when it ends

@@ -22,7 +22,7 @@ from soakwatch.core.errors import SoakwatchError
 from soakwatch.record import RecordFullError
 from soakwatch.runs.mark_event import EventConflictError, EventRefusedError
 from soakwatch.web.auth import GUARDS, LOGIN_PAGE, Authenticator
-from soakwatch.web.endpoint import JSON, PROVED, Endpoint, May, Question, ServedRuns
+from soakwatch.web.endpoint import JSON, PROVED, Endpoint, EndpointRequest, May, ServedRuns
 from soakwatch.web.hosts import Guarded, Names
 
 MAX_BODY_BYTES = 64 * 1024
@@ -74,7 +74,7 @@ class Answers:
             if param.required and not words.get(param.name, ("",))[0]:
                 raise HTTPException(400, f"{param.name} is missing: {param.says}")
         path = {name: str(value) for name, value in request.path_params.items()}
-        question = Question(
+        checked = EndpointRequest(
             self._runs,
             may,
             run,
@@ -84,7 +84,7 @@ class Answers:
             request.headers.get("if-none-match", ""),
             request.url.scheme == "https",
         )
-        return await asyncio.get_running_loop().run_in_executor(self._pool, endpoint.answer, question)
+        return await asyncio.get_running_loop().run_in_executor(self._pool, endpoint.answer, checked)
 
     def _may(self, request: Request) -> May:
         may = self._auth.may(request.headers.get("authorization", ""), request.cookies)

@@ -33,14 +33,14 @@ class Comparison:
     pieces: PlotPieces
 
 
-def comparison(folders: Sequence[Path], asked: CompareOptions | None = None) -> Comparison:
+def comparison(folders: Sequence[Path], options: CompareOptions | None = None) -> Comparison:
     """Compare runs with the first of them.
 
     Raises RecordError for an unreadable or empty record, SoakwatchError for a missing target.
     """
     with ExitStack() as stack:
         views = [stack.enter_context(RecordView.open(folder)) for folder in folders]
-        data = compared(folders, views, asked)
+        data = compared(folders, views, options)
         runs = [
             Overlaid(folder.name, view, view.window(), side.targets)
             for folder, view, side in zip(folders, views, data.sides, strict=True)
@@ -56,12 +56,12 @@ class Comparisons:
         self._kept: dict[tuple[object, ...], Comparison] = {}
         self._lock = threading.Lock()
 
-    def of(self, folders: Sequence[Path], asked: CompareOptions | None = None) -> Comparison:
+    def of(self, folders: Sequence[Path], options: CompareOptions | None = None) -> Comparison:
         """The current comparison of these runs. Raises what ``comparison`` does."""
         stamps: list[tuple[Path, Stamp]] = [(folder, stamp_of(folder)) for folder in folders]
-        key = (*stamps, None if asked is None else asked.key)
+        key = (*stamps, None if options is None else options.key)
         with self._lock:  # a concurrent reload waits for the result instead of computing it again
-            result = self._kept.get(key) or comparison(folders, asked)
+            result = self._kept.get(key) or comparison(folders, options)
             self._kept.pop(key, None)
             self._kept[key] = result
             while len(self._kept) > _MAX_CACHED:

@@ -59,7 +59,7 @@ class Param:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class EndpointRequest:
     """A request to an endpoint. ``run`` is the folder of the run in the path, if any.
 
     ``words`` are the query parameters that the endpoint knows; ``body`` is as received.
@@ -118,7 +118,7 @@ class Endpoint:
     path: str
     may: May
     says: str
-    answer: Callable[[Question], Response]
+    answer: Callable[[EndpointRequest], Response]
     params: tuple[Param, ...] = ()
     sends: Schema | None = None
     gives: Schema | None = None

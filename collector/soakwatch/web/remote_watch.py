@@ -38,7 +38,7 @@ class ServedRun:
         """The current state; for ``MAX_OUTAGE_S`` the last known one if the server does not answer. Raises
         SoakwatchError."""
         try:
-            snapshot = self._asked()
+            snapshot = self._fetched()
         except SoakwatchError:
             if self._last is None:
                 raise
@@ -51,7 +51,7 @@ class ServedRun:
         self._last = snapshot.status, self._clock()
         return snapshot
 
-    def _asked(self) -> RunSnapshot:
+    def _fetched(self) -> RunSnapshot:
         state = self._run.ask("GET", "state?known=&figures=")
         try:
             judged = cast("Mapping[str, object]", state["findings"])["judged"]

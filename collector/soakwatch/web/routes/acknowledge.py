@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse, Response
 
 from soakwatch.core.event_kinds import ACKNOWLEDGED
 from soakwatch.runs.mark_event import EventRequest, moment_text, record_event
-from soakwatch.web.endpoint import Endpoint, May, Question
+from soakwatch.web.endpoint import Endpoint, EndpointRequest, May
 from soakwatch.web.json_events import event_data
 from soakwatch.web.routes.state import STATES
 from soakwatch.web.routes.stop import reason_of
@@ -17,17 +17,17 @@ from soakwatch.web.routes.stop import reason_of
 _TEXT = {"type": "string"}
 
 
-def _acknowledge(question: Question) -> Response:
-    body, now_ns = question.json(), question.runs.now_ns()
+def _acknowledge(request: EndpointRequest) -> Response:
+    body, now_ns = request.json(), request.runs.now_ns()
     words = [body.get(name, "") for name in ("rule", "target", "metric", "object")]
     texts = [word for word in words if isinstance(word, str)]
     if len(texts) < len(words):
         raise HTTPException(400, "rule, target, metric and object must be texts: those of the finding")
     rule, target, metric, object_ = texts
-    reason = reason_of(question)
+    reason = reason_of(request)
     if not reason:
         raise HTTPException(400, "reason is missing: state why the finding is acknowledged")
-    state = STATES.read(question.folder, now_ns)
+    state = STATES.read(request.folder, now_ns)
     if not any((f.rule, f.target, f.metric, f.object) == (rule, target, metric, object_) for f in state.findings):
         raise HTTPException(
             404, "the run has no such finding: give rule, target, metric and object exactly as in the finding"
@@ -38,8 +38,8 @@ def _acknowledge(question: Question) -> Response:
         # No event may lie after the end of a run, and no two acknowledgements may have the same time.
         time_ns = min(now_ns, state.last_ns + state.last_event + 1)
         labels["said"] = moment_text(time.time_ns())
-    request = EventRequest("mark", ACKNOWLEDGED, at_ns=time_ns, target=target, object=object_, labels=labels)
-    stored = record_event(question.folder, request, now_ns)
+    event = EventRequest("mark", ACKNOWLEDGED, at_ns=time_ns, target=target, object=object_, labels=labels)
+    stored = record_event(request.folder, event, now_ns)
     return JSONResponse(event_data(stored), 201)
 
 

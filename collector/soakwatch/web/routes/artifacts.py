@@ -10,15 +10,15 @@ from starlette.responses import JSONResponse, Response
 
 from soakwatch.record import ArtifactEntry, RecordView
 from soakwatch.runs.mark_event import moment_text
-from soakwatch.web.endpoint import Endpoint, May, Param, Question
+from soakwatch.web.endpoint import Endpoint, EndpointRequest, May, Param
 
 _BYTES = "application/octet-stream"
 
 
-def _list(question: Question) -> Response:
-    with RecordView.open(question.folder) as view:
+def _list(request: EndpointRequest) -> Response:
+    with RecordView.open(request.folder) as view:
         entries = view.artifact_entries()
-    return JSONResponse({"run": question.folder.name, "artifacts": [_entry(entry) for entry in entries]})
+    return JSONResponse({"run": request.folder.name, "artifacts": [_entry(entry) for entry in entries]})
 
 
 def _entry(entry: ArtifactEntry) -> dict[str, object]:
@@ -32,9 +32,9 @@ def _entry(entry: ArtifactEntry) -> dict[str, object]:
     }
 
 
-def _file(question: Question) -> Response:
-    name = question.text("name")
-    with RecordView.open(question.folder) as view:
+def _file(request: EndpointRequest) -> Response:
+    name = request.text("name")
+    with RecordView.open(request.folder) as view:
         if name not in {entry.name for entry in view.artifact_entries()}:
             raise HTTPException(404, "the record contains no file of this name: GET the list of its artifacts")
         artifact = view.artifact(name)

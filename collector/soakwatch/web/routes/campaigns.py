@@ -19,7 +19,7 @@ from soakwatch.campaign.tables.data import result_data
 from soakwatch.campaign.tables.result import CampaignResult, extent_words, verdict_words
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.runs.catalog import RECORD
-from soakwatch.web.endpoint import Endpoint, May, Question, Schema
+from soakwatch.web.endpoint import Endpoint, EndpointRequest, May, Schema
 from soakwatch.web.rendering import page
 from soakwatch.web.run_folder import RunFolder
 
@@ -27,17 +27,17 @@ _RESULTS = CampaignResults(CampaignStates().read)
 _HEADERS = {"cache-control": "no-store"}
 
 
-def _folders(question: Question) -> tuple[Path, Mapping[str, Path]]:
+def _folders(request: EndpointRequest) -> tuple[Path, Mapping[str, Path]]:
     """The served folder, and its campaigns."""
-    if not isinstance(question.runs, RunFolder):
+    if not isinstance(request.runs, RunFolder):
         raise HTTPException(404, "this server serves one run only: use soakwatch serve for campaigns")
-    return question.runs.path, campaigns_in(question.runs.path)
+    return request.runs.path, campaigns_in(request.runs.path)
 
 
-def _asked(question: Question) -> tuple[Path, Path]:
+def _campaign(request: EndpointRequest) -> tuple[Path, Path]:
     """The served folder, and that of the campaign in the path."""
-    runs, campaigns = _folders(question)
-    name = question.path["campaign"]
+    runs, campaigns = _folders(request)
+    name = request.path["campaign"]
     folder = campaigns.get(name)
     if folder is None:
         shown = name if len(name) <= 100 and name.isprintable() else "this"
@@ -58,8 +58,8 @@ def _link(runs: Path, campaign: Path) -> Link:
     return link
 
 
-def _page(question: Question) -> Response:
-    runs, folder = _asked(question)
+def _page(request: EndpointRequest) -> Response:
+    runs, folder = _campaign(request)
     try:
         result = _RESULTS.of(folder, time.monotonic_ns())
     except SoakwatchError as error:
@@ -70,8 +70,8 @@ def _page(question: Question) -> Response:
     return page("campaign.html.jinja", campaign=result.state.name, problem="", live=result.goes_on, body=body)
 
 
-def _list_page(question: Question) -> Response:
-    runs, campaigns = _folders(question)
+def _list_page(request: EndpointRequest) -> Response:
+    runs, campaigns = _folders(request)
     return page("campaigns.html.jinja", folder=str(runs), campaigns=[_row(*item) for item in campaigns.items()])
 
 
@@ -90,8 +90,8 @@ def _row(name: str, folder: Path) -> Mapping[str, object]:
     }
 
 
-def _list(question: Question) -> Response:
-    _, campaigns = _folders(question)
+def _list(request: EndpointRequest) -> Response:
+    _, campaigns = _folders(request)
     return JSONResponse({"campaigns": [_line(*item) for item in campaigns.items()]}, headers=_HEADERS)
 
 
@@ -111,8 +111,8 @@ def _line(name: str, folder: Path) -> Mapping[str, object]:
     }
 
 
-def _data(question: Question) -> Response:
-    _, folder = _asked(question)
+def _data(request: EndpointRequest) -> Response:
+    _, folder = _campaign(request)
     return JSONResponse(result_data(_RESULTS.of(folder, time.monotonic_ns())), headers=_HEADERS)
 
 

@@ -12,29 +12,29 @@ from soakwatch.core.errors import RecordError, SoakwatchError
 from soakwatch.core.formatting import share_text, subject, utc
 from soakwatch.core.units import show_seconds
 from soakwatch.runs.compare.targets import CompareOptions, match_of
-from soakwatch.web.endpoint import Endpoint, May, Param, Question
+from soakwatch.web.endpoint import Endpoint, EndpointRequest, May, Param
 from soakwatch.web.rendering import page
 from soakwatch.web.run_folder import RunFolder
 
 _MIN_RUNS = 2
 
 
-def _compare(question: Question) -> Response:
-    if not isinstance(question.runs, RunFolder):
+def _compare(request: EndpointRequest) -> Response:
+    if not isinstance(request.runs, RunFolder):
         raise HTTPException(404, "this server serves one run only: use soakwatch serve to compare the runs of a folder")
     from soakwatch.runs.compare.compared_runs import MAX_RUNS
     from soakwatch.web.comparison import COMPARISONS
 
-    names = list(dict.fromkeys(question.words.get("run", ())))
+    names = list(dict.fromkeys(request.words.get("run", ())))
     if not names:
         return RedirectResponse("/", 303, {"cache-control": "no-store"})
-    against = next(iter(question.words.get("against", ())), "") or names[0]
+    against = next(iter(request.words.get("against", ())), "") or names[0]
     problem, folders = "", []
     if against not in names:
         problem = f"No run {against[:100]} among those that were selected."
     names.sort(key=lambda name: name != against)
     for name in names:
-        folder = question.runs.folder(name)
+        folder = request.runs.folder(name)
         if folder is None:
             problem = f"No run {name[:100]} in this folder."
             break
@@ -44,7 +44,7 @@ def _compare(question: Question) -> Response:
     if problem:
         return page("compare.html.jinja", 400, problem=problem)
     try:
-        comparison = COMPARISONS.of(folders, _asked(question))
+        comparison = COMPARISONS.of(folders, _options(request))
     except RecordError as error:
         return page("compare.html.jinja", 409, problem=f"{error}.")
     except SoakwatchError as error:
@@ -56,11 +56,11 @@ def _compare(question: Question) -> Response:
         problem="",
         comparison=comparison,
         data=data,
-        by_phase=_by_phase(question),
+        by_phase=_by_phase(request),
         reference_targets=list(data.targets[0].shown),
         newest=quote(newest.line.folder.name),
         earlier=[quote(run.line.folder.name) for run in earlier],
-        folder=quote(str(question.runs.path)),
+        folder=quote(str(request.runs.path)),
         utc=utc,
         show_seconds=show_seconds,
         share_text=share_text,
@@ -70,19 +70,19 @@ def _compare(question: Question) -> Response:
     )
 
 
-def _by_phase(question: Question) -> bool:
-    return next(iter(question.words.get("align", ())), "phase") != "start"
+def _by_phase(request: EndpointRequest) -> bool:
+    return next(iter(request.words.get("align", ())), "phase") != "start"
 
 
-def _asked(question: Question) -> CompareOptions:
+def _options(request: EndpointRequest) -> CompareOptions:
     """Raises SoakwatchError for an invalid pair of targets."""
     targets: dict[str, dict[str, str]] = {}
-    for text in question.words.get("target", ()):
+    for text in request.words.get("target", ()):
         pair = match_of(text)
         if pair is not None:
             run, own, theirs = pair
             targets.setdefault(run, {})[own] = theirs
-    return CompareOptions(_by_phase(question), targets)
+    return CompareOptions(_by_phase(request), targets)
 
 
 ENDPOINTS = (

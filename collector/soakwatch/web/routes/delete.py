@@ -6,31 +6,31 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from soakwatch.runs.delete_run import delete, loss_of, refusal
-from soakwatch.web.endpoint import Endpoint, May, Param, Question
+from soakwatch.web.endpoint import Endpoint, EndpointRequest, May, Param
 from soakwatch.web.json_runs import LOSS, loss_data
 from soakwatch.web.run_folder import RunFolder
 
 
-def _runs(question: Question) -> RunFolder:
+def _runs(request: EndpointRequest) -> RunFolder:
     """The folder of runs. Raises HTTPException 404 on the server of a single run, which deletes nothing."""
-    if not isinstance(question.runs, RunFolder):
+    if not isinstance(request.runs, RunFolder):
         raise HTTPException(404, "this server serves one run only: use soakwatch serve to delete runs of a folder")
-    return question.runs
+    return request.runs
 
 
-def _loss(question: Question) -> Response:
-    runs = _runs(question)
-    return JSONResponse(loss_data(loss_of(question.folder, runs.summaries.overview().summaries)))
+def _loss(request: EndpointRequest) -> Response:
+    runs = _runs(request)
+    return JSONResponse(loss_data(loss_of(request.folder, runs.summaries.overview().summaries)))
 
 
-def _delete(question: Question) -> Response:
-    _runs(question)
-    name = question.folder.name
-    if question.path["run"] != name or question.text("confirm") != name:
+def _delete(request: EndpointRequest) -> Response:
+    _runs(request)
+    name = request.folder.name
+    if request.path["run"] != name or request.text("confirm") != name:
         raise HTTPException(400, f"nothing was deleted: confirm must be the name of the run's folder, {name}")
-    if why := refusal(question.folder):
+    if why := refusal(request.folder):
         raise HTTPException(409, why)
-    delete(question.folder)
+    delete(request.folder)
     return JSONResponse({"deleted": name})
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import JSONResponse, Response
 
 from soakwatch.runs.mark_event import moment_text, record_event
-from soakwatch.web.endpoint import Endpoint, May, Param, Question, Schema
+from soakwatch.web.endpoint import Endpoint, EndpointRequest, May, Param, Schema
 from soakwatch.web.json_events import event_data, request_from_json
 from soakwatch.web.json_record import events_data
 
@@ -47,15 +47,15 @@ _EVENT: Schema = {
 }
 
 
-def _events(question: Question) -> Response:
-    events = events_data(question.folder, question.whole("after", 0), _MAX_EVENTS)
-    return JSONResponse({"run": question.folder.name, "now": moment_text(question.runs.now_ns()), **events})
+def _events(request: EndpointRequest) -> Response:
+    events = events_data(request.folder, request.whole("after", 0), _MAX_EVENTS)
+    return JSONResponse({"run": request.folder.name, "now": moment_text(request.runs.now_ns()), **events})
 
 
-def _record(question: Question) -> Response:
-    request = request_from_json(question.body)
-    stored = record_event(question.folder, request, question.runs.now_ns())
-    return JSONResponse(event_data(stored), 200 if request.action == "end" else 201)
+def _record(request: EndpointRequest) -> Response:
+    event = request_from_json(request.body)
+    stored = record_event(request.folder, event, request.runs.now_ns())
+    return JSONResponse(event_data(stored), 200 if event.action == "end" else 201)
 
 
 ENDPOINTS = (

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from starlette.responses import JSONResponse, Response
 
-from soakwatch.web.endpoint import Endpoint, May, Question
+from soakwatch.web.endpoint import Endpoint, EndpointRequest, May
 from soakwatch.web.json_record import findings_data
 
 
-def _findings(question: Question) -> Response:
-    return JSONResponse({"run": question.folder.name, **findings_data(question.folder)})
+def _findings(request: EndpointRequest) -> Response:
+    return JSONResponse({"run": request.folder.name, **findings_data(request.folder)})
 
 
 ENDPOINTS = (

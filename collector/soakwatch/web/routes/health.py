@@ -5,19 +5,19 @@ from __future__ import annotations
 from starlette.responses import JSONResponse, Response
 
 from soakwatch.runs.run_state import RunState
-from soakwatch.web.endpoint import Endpoint, May, Question
+from soakwatch.web.endpoint import Endpoint, EndpointRequest, May
 from soakwatch.web.json_state import state_data
 from soakwatch.web.routes.state import STATE, STATES
 
 _STALLED_S, _SILENT = 30.0, 3.5  # stalled: nothing recorded for these seconds plus this many of the shortest interval
 
 
-def _health(_: Question) -> Response:
+def _health(_: EndpointRequest) -> Response:
     return JSONResponse({"status": "ok"})
 
 
-def _of_run(question: Question) -> Response:
-    state = STATES.read(question.folder, question.runs.now_ns())
+def _of_run(request: EndpointRequest) -> Response:
+    state = STATES.read(request.folder, request.runs.now_ns())
     data = state_data(state, report=False)
     behind_s = None if state.last_ns is None else round(max(0, state.now_ns - state.last_ns) * 1e-9, 3)
     return JSONResponse(

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
 from soakwatch.campaign.folder import campaigns_in
-from soakwatch.web.endpoint import JSON, Endpoint, May, Question
+from soakwatch.web.endpoint import JSON, Endpoint, EndpointRequest, May
 from soakwatch.web.json_runs import ROW, row_data
 from soakwatch.web.rendering import page
 from soakwatch.web.run_folder import RunFolder
@@ -18,18 +18,18 @@ from soakwatch.web.run_folder import RunFolder
 _WAIT_S = 0.4
 
 
-def _home(question: Question) -> Response:
-    if not isinstance(question.runs, RunFolder):
-        (only,) = question.runs.listed()
+def _home(request: EndpointRequest) -> Response:
+    if not isinstance(request.runs, RunFolder):
+        (only,) = request.runs.listed()
         return RedirectResponse(f"/runs/{quote(str(only['run']), safe='')}/", 303, {"cache-control": "no-store"})
-    campaigns = bool(campaigns_in(question.runs.path))
-    return page("runs.html.jinja", folder=str(question.runs.path), acting=question.may >= May.ACT, campaigns=campaigns)
+    campaigns = bool(campaigns_in(request.runs.path))
+    return page("runs.html.jinja", folder=str(request.runs.path), acting=request.may >= May.ACT, campaigns=campaigns)
 
 
-def _summaries(question: Question) -> Response:
-    if not isinstance(question.runs, RunFolder):
+def _summaries(request: EndpointRequest) -> Response:
+    if not isinstance(request.runs, RunFolder):
         raise HTTPException(404, "this server serves one run only: GET its state")
-    overview = question.runs.summaries.overview(_WAIT_S)
+    overview = request.runs.summaries.overview(_WAIT_S)
     data = {
         "read": len(overview.summaries),
         "there": overview.runs,
@@ -37,7 +37,7 @@ def _summaries(question: Question) -> Response:
     }
     content = json.dumps(data, ensure_ascii=True, separators=(",", ":")).encode()
     headers = {"etag": f'"{hashlib.sha256(content).hexdigest()[:24]}"', "cache-control": "no-cache"}
-    if question.known == headers["etag"]:
+    if request.known == headers["etag"]:
         return Response(status_code=304, headers=headers)
     return Response(content, media_type=JSON, headers=headers)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from soakwatch.web.endpoint import Endpoint, May, Param, Question
+from soakwatch.web.endpoint import Endpoint, EndpointRequest, May, Param
 from soakwatch.web.openmetrics import MEDIA, Families, Reading, add_readings, add_state
 from soakwatch.web.routes.state import STATES
 from soakwatch.web.series_reader import READER
@@ -19,11 +19,11 @@ _MAX_RUNS = 50
 _GOING_ON = frozenset({"running", "waiting"})
 
 
-def _metrics(question: Question) -> Response:
+def _metrics(request: EndpointRequest) -> Response:
     families = Families()
-    now_ns = question.runs.now_ns()
-    named = question.text("run")
-    for folder in [_named(question, named)] if named else _going_on(question):
+    now_ns = request.runs.now_ns()
+    named = request.text("run")
+    for folder in [_named(request, named)] if named else _going_on(request):
         state = STATES.read(folder, now_ns)
         add_state(families, state)
         if named and state.standing in _GOING_ON:
@@ -40,16 +40,16 @@ def _metrics(question: Question) -> Response:
     return Response(families.text(), headers={"content-type": MEDIA})
 
 
-def _named(question: Question, name: str) -> Path:
-    folder = question.runs.folder(name)
+def _named(request: EndpointRequest, name: str) -> Path:
+    folder = request.runs.folder(name)
     if folder is None:
         raise HTTPException(404, "no run of this name on this server; GET /api/runs lists them")
     return folder
 
 
-def _going_on(question: Question) -> list[Path]:
-    names = [str(line["run"]) for line in question.runs.listed() if line["state"] in _GOING_ON]
-    return [folder for name in names[-_MAX_RUNS:] if (folder := question.runs.folder(name)) is not None]
+def _going_on(request: EndpointRequest) -> list[Path]:
+    names = [str(line["run"]) for line in request.runs.listed() if line["state"] in _GOING_ON]
+    return [folder for name in names[-_MAX_RUNS:] if (folder := request.runs.folder(name)) is not None]
 
 
 ENDPOINTS = (

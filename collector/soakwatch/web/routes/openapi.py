@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 from starlette.responses import JSONResponse, Response
 
-from soakwatch.web.endpoint import JSON, Endpoint, May, Question, Schema
+from soakwatch.web.endpoint import JSON, Endpoint, EndpointRequest, May, Schema
 
 _ERROR = {"type": "object", "properties": {"error": {"type": "string"}}, "required": ["error"]}
 _KINDS = {"text": "string", "whole": "integer", "number": "number"}
@@ -130,7 +130,7 @@ def _referring(schema: object, prefix: str) -> object:
     return [_referring(item, prefix) for item in schema] if isinstance(schema, list) else schema
 
 
-def _openapi(_: Question) -> Response:
+def _openapi(_: EndpointRequest) -> Response:
     from soakwatch.web.routes import endpoints
 
     return JSONResponse(document(endpoints()))

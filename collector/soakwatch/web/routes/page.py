@@ -15,7 +15,7 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Respon
 from soakwatch.core.formatting import SYMBOLS, printable
 from soakwatch.report.files import REPORT_FILES
 from soakwatch.web.auth import GUARDS
-from soakwatch.web.endpoint import JSON, Endpoint, May, Param, Question
+from soakwatch.web.endpoint import JSON, Endpoint, EndpointRequest, May, Param
 from soakwatch.web.json_state import shown_data
 from soakwatch.web.plot_cache import BeingDrawnError, PlotCache
 from soakwatch.web.routes.state import STATES, state_of
@@ -31,13 +31,13 @@ _REPORT_POLICY = (
 """A report's inline scripts may run, but in an origin of their own from which they can reach nothing."""
 
 
-def _page(question: Question) -> Response:
-    state = state_of(question, "")
+def _page(request: EndpointRequest) -> Response:
+    state = state_of(request, "")
     facts: Mapping[str, object] = {
-        "run": _name(question),
+        "run": _name(request),
         "name": printable(str(state["name"])),
-        "act": question.may >= May.ACT,
-        "single": question.runs.single,
+        "act": request.may >= May.ACT,
+        "single": request.runs.single,
         "state": Markup(_safe(json.dumps(state))),  # noqa: S704 - no "<" in it
         "symbols": Markup(_safe(json.dumps({outcome.value: sign for outcome, sign in SYMBOLS.items()}))),  # noqa: S704
     }
@@ -45,25 +45,25 @@ def _page(question: Question) -> Response:
     return HTMLResponse(_environment().get_template("live.html.jinja").render(facts), headers=headers)
 
 
-def _name(question: Question) -> str:
+def _name(request: EndpointRequest) -> str:
     """The run's name for paths; ``last`` is replaced by the folder, as it will be another run tomorrow."""
-    asked = question.path["run"]
-    return asked if ":" in asked else question.folder.name
+    name = request.path["run"]
+    return name if ":" in name else request.folder.name
 
 
-def _plots(question: Question) -> Response:
-    state = STATES.read(question.folder, question.runs.now_ns())
+def _plots(request: EndpointRequest) -> Response:
+    state = STATES.read(request.folder, request.runs.now_ns())
     mark = str(shown_data(state, "")["drawn"])
     try:
-        first = question.text("part") == "first"
-        text = _PLOTS.text(question.folder, mark, live=state.verdict is None, first=first)
+        first = request.text("part") == "first"
+        text = _PLOTS.text(request.folder, mark, live=state.verdict is None, first=first)
     except BeingDrawnError:
         return JSONResponse({"drawn": None}, 202, {"cache-control": "no-store", "retry-after": "1"})
     return Response(text, media_type=JSON, headers={"cache-control": "no-store"})
 
 
-def _report(question: Question) -> Response:
-    file = question.folder / REPORT_FILES["html"]
+def _report(request: EndpointRequest) -> Response:
+    file = request.folder / REPORT_FILES["html"]
     if not file.is_file():
         raise HTTPException(404, "no report yet: it is written at the end of the run")
     return FileResponse(file, media_type="text/html; charset=utf-8", headers={_POLICY: _REPORT_POLICY})

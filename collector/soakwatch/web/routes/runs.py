@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import JSONResponse, Response
 
-from soakwatch.web.endpoint import Endpoint, May, Question, Schema
+from soakwatch.web.endpoint import Endpoint, EndpointRequest, May, Schema
 from soakwatch.web.json_runs import LABELS
 
 RUN: Schema = {
@@ -23,8 +23,8 @@ RUN: Schema = {
 }
 
 
-def _list(question: Question) -> Response:
-    return JSONResponse({"runs": question.runs.listed()})
+def _list(request: EndpointRequest) -> Response:
+    return JSONResponse({"runs": request.runs.listed()})
 
 
 ENDPOINTS = (

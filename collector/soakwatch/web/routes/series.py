@@ -13,7 +13,7 @@ from starlette.responses import JSONResponse, Response
 
 from soakwatch.record import SeriesKey
 from soakwatch.runs.mark_event import moment
-from soakwatch.web.endpoint import Endpoint, May, Param, Question, Schema
+from soakwatch.web.endpoint import Endpoint, EndpointRequest, May, Param, Schema
 from soakwatch.web.series_reader import (
     MAX_POINTS,
     MAX_SERIES,
@@ -95,23 +95,23 @@ _PARAMS = (
 )
 
 
-def _list(question: Question) -> Response:
-    return JSONResponse({"run": question.folder.name, **READER.listed(question.folder)})
+def _list(request: EndpointRequest) -> Response:
+    return JSONResponse({"run": request.folder.name, **READER.listed(request.folder)})
 
 
-def _data(question: Question) -> Response:
-    lines, until_ns = _lines(question, _query_from_body(question.json()))
+def _data(request: EndpointRequest) -> Response:
+    lines, until_ns = _lines(request, _query_from_body(request.json()))
     return JSONResponse(lines_data(lines, until_ns))
 
 
-def _data_by_params(question: Question) -> Response:
-    lines, until_ns = _lines(question, _query_from_params(question))
+def _data_by_params(request: EndpointRequest) -> Response:
+    lines, until_ns = _lines(request, _query_from_params(request))
     return JSONResponse(lines_data(lines, until_ns))
 
 
-def _csv(question: Question) -> Response:
-    query = _query_from_params(question)
-    lines, _ = _lines(question, query)
+def _csv(request: EndpointRequest) -> Response:
+    query = _query_from_params(request)
+    lines, _ = _lines(request, query)
     begin_ms, end_ms = (query.begin_ns or 0) / _MS, math.inf if query.end_ns is None else query.end_ns / _MS
     out = io.StringIO()
     rows = csv.writer(out, lineterminator="\n")
@@ -126,9 +126,9 @@ def _csv(question: Question) -> Response:
     return Response(out.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
 
 
-def _lines(question: Question, query: SeriesQuery) -> tuple[tuple[PlottedSeries, ...], int | None]:
+def _lines(request: EndpointRequest, query: SeriesQuery) -> tuple[tuple[PlottedSeries, ...], int | None]:
     try:
-        return READER.lines(question.folder, query)
+        return READER.lines(request.folder, query)
     except NoSuchSeriesError as error:
         text = json.dumps(key_data(error.key))[:300]
         raise HTTPException(404, f"the record has no series {text}: GET the list of its series") from None
@@ -147,11 +147,11 @@ def _query_from_body(body: Mapping[str, object]) -> SeriesQuery:
     return _checked(SeriesQuery(tuple(map(_key, keys)), _ms("begin", body), _ms("end", body), points))
 
 
-def _query_from_params(question: Question) -> SeriesQuery:
-    keys = [_key(_json(text)) for text in question.words.get("series", ())]
-    wanted = [frozenset(question.words.get(name, ())) for name in ("target", "metric", "object")]
+def _query_from_params(request: EndpointRequest) -> SeriesQuery:
+    keys = [_key(_json(text)) for text in request.words.get("series", ())]
+    wanted = [frozenset(request.words.get(name, ())) for name in ("target", "metric", "object")]
     if any(wanted):
-        every = READER.keys(question.folder)
+        every = READER.keys(request.folder)
         keys += [
             key
             for key in every
@@ -164,8 +164,8 @@ def _query_from_params(question: Question) -> SeriesQuery:
         raise HTTPException(
             400, f"{len(keys)} series match: select 1 to {MAX_SERIES} by series, or by target, metric and object"
         )
-    points = question.whole("points", _POINTS, MIN_POINTS, MAX_POINTS)
-    return _checked(SeriesQuery(tuple(keys), _moment(question, "begin"), _moment(question, "end"), points))
+    points = request.whole("points", _POINTS, MIN_POINTS, MAX_POINTS)
+    return _checked(SeriesQuery(tuple(keys), _moment(request, "begin"), _moment(request, "end"), points))
 
 
 def _checked(query: SeriesQuery) -> SeriesQuery:
@@ -202,10 +202,10 @@ def _ms(name: str, body: Mapping[str, object]) -> int | None:
     return int(value * _MS)
 
 
-def _moment(question: Question, name: str) -> int | None:
-    text = question.text(name)
+def _moment(request: EndpointRequest, name: str) -> int | None:
+    text = request.text(name)
     if not text or text.isdecimal():
-        return None if not text else question.whole(name, 0, 0, _LATEST_MS) * _MS
+        return None if not text else request.whole(name, 0, 0, _LATEST_MS) * _MS
     try:
         return moment(text)
     except ValueError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import JSONResponse, Response
 
 from soakwatch.report.files import REPORT_FILES
-from soakwatch.web.endpoint import Endpoint, May, Param, Question, Schema
+from soakwatch.web.endpoint import Endpoint, EndpointRequest, May, Param, Schema
 from soakwatch.web.json_runs import LABELS
 from soakwatch.web.json_state import shown_data, state_data
 from soakwatch.web.state_cache import StateCache
@@ -155,21 +155,21 @@ STATE: Schema = {
 }
 
 
-def state_of(question: Question, known: str | None) -> dict[str, object]:
+def state_of(request: EndpointRequest, known: str | None) -> dict[str, object]:
     """The state of the run in the path; with ``known``, also what the page shows."""
-    state = STATES.read(question.folder, question.runs.now_ns())
+    state = STATES.read(request.folder, request.runs.now_ns())
     data = state_data(
         state,
-        report=state.verdict is not None and (question.folder / REPORT_FILES["html"]).is_file(),
-        load_at=lambda time_ns: STATES.load_at(question.folder, time_ns),
+        report=state.verdict is not None and (request.folder / REPORT_FILES["html"]).is_file(),
+        load_at=lambda time_ns: STATES.load_at(request.folder, time_ns),
     )
     return data if known is None else data | {"shown": shown_data(state, known)}
 
 
-def _state(question: Question) -> Response:
-    data = state_of(question, question.text("known") if "known" in question.words else None)
-    if "figures" in question.words and data["state"] == "running":
-        data["devices"] = list(STATES.figures(question.folder))
+def _state(request: EndpointRequest) -> Response:
+    data = state_of(request, request.text("known") if "known" in request.words else None)
+    if "figures" in request.words and data["state"] == "running":
+        data["devices"] = list(STATES.figures(request.folder))
     return JSONResponse(data, headers={"cache-control": "no-store"})
 
 

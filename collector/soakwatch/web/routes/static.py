@@ -10,7 +10,7 @@ from pathlib import PurePath
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
-from soakwatch.web.endpoint import Endpoint, May, Question
+from soakwatch.web.endpoint import Endpoint, EndpointRequest, May
 
 OF_THE_REPORT = frozenset({"shade.js", "theme.js", "figure.js", "plots.js"})
 """Scripts that a report has inline."""
@@ -37,14 +37,14 @@ def _content(name: str) -> tuple[bytes, str] | None:
     return content, f'"{hashlib.sha256(content).hexdigest()[:24]}"'
 
 
-def _static(question: Question) -> Response:
-    name = question.path["name"]
+def _static(request: EndpointRequest) -> Response:
+    name = request.path["name"]
     file = _content(name) if len(name) < 60 else None
     if file is None:
         raise HTTPException(404, "no such file")
     content, tag = file
     headers = {"etag": tag, "cache-control": "no-cache"}
-    if question.known == tag:
+    if request.known == tag:
         return Response(status_code=304, headers=headers)
     return Response(content, media_type=_KINDS[PurePath(name).suffix], headers=headers)
 

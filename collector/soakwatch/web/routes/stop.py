@@ -6,23 +6,23 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from soakwatch.runs.stop_run import MAX_REASON_LENGTH, stop_run
-from soakwatch.web.endpoint import Endpoint, May, Question
+from soakwatch.web.endpoint import Endpoint, EndpointRequest, May
 from soakwatch.web.json_events import event_data
 from soakwatch.web.routes.state import STATES
 
 
-def reason_of(question: Question) -> str:
+def reason_of(request: EndpointRequest) -> str:
     """The text ``reason`` of the body, with whitespace normalised. Raises HTTPException 400."""
-    reason = question.json().get("reason", "")
+    reason = request.json().get("reason", "")
     if not isinstance(reason, str) or len(reason) > MAX_REASON_LENGTH:
         raise HTTPException(400, f"reason is a text of {MAX_REASON_LENGTH} characters at most")
     return " ".join(reason.split())
 
 
-def _stop(question: Question) -> Response:
-    reason = reason_of(question)
-    state = STATES.read(question.folder, question.runs.now_ns())
-    return JSONResponse(event_data(stop_run(question.folder, state, reason, "page")), 202)
+def _stop(request: EndpointRequest) -> Response:
+    reason = reason_of(request)
+    state = STATES.read(request.folder, request.runs.now_ns())
+    return JSONResponse(event_data(stop_run(request.folder, state, reason, "page")), 202)
 
 
 ENDPOINTS = (

@@ -26,7 +26,7 @@ from soakwatch.runs.trend_words import (
     turn_text,
     verdicts_text,
 )
-from soakwatch.web.endpoint import Endpoint, May, Param, Question
+from soakwatch.web.endpoint import Endpoint, EndpointRequest, May, Param
 from soakwatch.web.rendering import page
 from soakwatch.web.run_folder import RunFolder
 from soakwatch.web.trend_chart import HEIGHT, WIDTH, chart_of
@@ -47,7 +47,7 @@ _PARAMS = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _TrendPage:
     """What the request chose, and the choices that the folder's runs offer."""
 
     trend: TrendResult
@@ -59,60 +59,60 @@ class _Asked:
     unread: int
 
 
-def _asked(question: Question, *, newest_plan: bool) -> _Asked:
+def _trend_page(request: EndpointRequest, *, newest_plan: bool) -> _TrendPage:
     """The trend for a request. Raises SoakwatchError, and HTTPException 404 on the server of a single run."""
-    if not isinstance(question.runs, RunFolder):
+    if not isinstance(request.runs, RunFolder):
         raise HTTPException(
             404, "this server serves one run only: use soakwatch serve for the trend of a folder's runs"
         )
-    texts = [text for text in question.words.get("figure", ()) if text.strip()]
+    texts = [text for text in request.words.get("figure", ()) if text.strip()]
     if len(texts) > _MAX_FIGURES:
         raise SoakwatchError(f"{len(texts)} figures are too many: {_MAX_FIGURES} at most")
     wanted: tuple[FigureSpec, ...] = tuple(map(parse_figure, texts))
-    by, last = question.text("by") or RELEASE_BY, question.text("last")
+    by, last = request.text("by") or RELEASE_BY, request.text("last")
     try:
-        labels = given_labels(text for text in question.words.get("label", ()) if text.strip())
+        labels = given_labels(text for text in request.words.get("label", ()) if text.strip())
         since_ns = time.time_ns() - round(seconds(last) * 1e9) if last else 0
     except ValueError as error:
         raise SoakwatchError(str(error)) from None
-    runs, unread = TRENDS.runs(trend_folders(question.runs.path), wanted, READ_S)
+    runs, unread = TRENDS.runs(trend_folders(request.runs.path), wanted, READ_S)
     judged = [run for run in runs if isinstance(run, TrendRun)]
     chosen = [
         run
         for run in runs
         if not isinstance(run, TrendRun) or (run.begin_ns >= since_ns and has_labels(run.labels, labels))
     ]
-    plan = question.text("plan")
+    plan = request.text("plan")
     if not plan and newest_plan and judged:
         plan = max((run for run in judged), key=lambda run: run.begin_ns).plan
     names = sorted({name for run in judged for name in run.labels} - {CELL})
     plans = tuple(sorted({run.plan for run in judged}))
-    return _Asked(trend_of(chosen, by, wanted, plan), by, plan, plans, tuple(names), len(runs), unread)
+    return _TrendPage(trend_of(chosen, by, wanted, plan), by, plan, plans, tuple(names), len(runs), unread)
 
 
-def _page(question: Question) -> Response:
+def _page(request: EndpointRequest) -> Response:
     try:
-        asked = _asked(question, newest_plan=True)
+        view = _trend_page(request, newest_plan=True)
     except SoakwatchError as error:
         return page("trend.html.jinja", 400, problem=f"{str(error)[:_LINK_LENGTH]}.", unread=0)
-    if asked.unread:
-        waiting = page("trend.html.jinja", problem="", unread=asked.unread, read=asked.read)
+    if view.unread:
+        waiting = page("trend.html.jinja", problem="", unread=view.unread, read=view.read)
         waiting.headers["refresh"] = "1"
         return waiting
-    plans = asked.trend.plans[:_MAX_PLANS]
+    plans = view.trend.plans[:_MAX_PLANS]
     return page(
         "trend.html.jinja",
         problem="",
         unread=0,
         plans=[(plan, [(figure, chart_of(plan, figure)) for figure in plan.figures]) for plan in plans],
-        unshown=len(asked.trend.plans) - len(plans),
-        left_out=asked.trend.left_out,
-        asked=asked,
-        by_words=list(dict.fromkeys((RELEASE_BY, *asked.labels, *BY_TIME))),
+        unshown=len(view.trend.plans) - len(plans),
+        left_out=view.trend.left_out,
+        view=view,
+        by_words=list(dict.fromkeys((RELEASE_BY, *view.labels, *BY_TIME))),
         spans=_SPANS,
-        last=question.text("last"),
-        figures=[text for text in question.words.get("figure", ()) if text.strip()],
-        chosen_labels=[text for text in question.words.get("label", ()) if text.strip()],
+        last=request.text("last"),
+        figures=[text for text in request.words.get("figure", ()) if text.strip()],
+        chosen_labels=[text for text in request.words.get("label", ()) if text.strip()],
         width=WIDTH,
         height=HEIGHT,
         utc=utc,
@@ -128,9 +128,9 @@ def _page(question: Question) -> Response:
     )
 
 
-def _data(question: Question) -> Response:
-    asked = _asked(question, newest_plan=False)
-    return JSONResponse({"read": asked.read, "there": asked.read + asked.unread, **trend_data(asked.trend)})
+def _data(request: EndpointRequest) -> Response:
+    view = _trend_page(request, newest_plan=False)
+    return JSONResponse({"read": view.read, "there": view.read + view.unread, **trend_data(view.trend)})
 
 
 _ARRAY = {"type": "array", "items": {"type": "object"}}

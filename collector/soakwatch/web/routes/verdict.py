@@ -17,7 +17,7 @@ from soakwatch.record import RecordView
 from soakwatch.record.writer_lock import is_written
 from soakwatch.report.files import REPORT_FILES
 from soakwatch.report.json import render_json, verdict_schema
-from soakwatch.web.endpoint import JSON, Endpoint, May, Question
+from soakwatch.web.endpoint import JSON, Endpoint, EndpointRequest, May
 from soakwatch_model.finding import Outcome
 
 _OUTCOMES = {outcome.value: outcome for outcome in Outcome}
@@ -32,12 +32,12 @@ _POLICY = (
 server with the user's rights nor to any other."""
 
 
-def _verdict(question: Question) -> Response:
-    return Response(_verdict_text(question.folder), media_type=JSON)
+def _verdict(request: EndpointRequest) -> Response:
+    return Response(_verdict_text(request.folder), media_type=JSON)
 
 
-def _report(question: Question) -> Response:
-    file = _report_file(question.folder)
+def _report(request: EndpointRequest) -> Response:
+    file = _report_file(request.folder)
     if file is None:
         raise HTTPException(404, "no report yet: it is written at the end of the run")
     return FileResponse(file, media_type=f"{_HTML}; charset=utf-8", headers={"content-security-policy": _POLICY})
