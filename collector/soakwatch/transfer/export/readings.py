@@ -42,7 +42,7 @@ class Columns:
 def columns_of(runs: Sequence[Run], selection: Selection) -> Columns:
     """The columns that these runs need together.
 
-    Raises RecordError if a run lacks what was asked for, or no run has a phase.
+    Raises RecordError if a run lacks a selected metric, target or phase, or no run has a phase.
     """
     objects: set[str] = set()
     labels: set[str] = set()

@@ -53,7 +53,7 @@ class Imported:
 
 
 def read_table(path: str, target: str, options: Options, progress: Callable[[str], None] | None = None) -> Imported:
-    """All series of one file; ``progress`` is told how far it is.
+    """All series of one file; ``progress`` is called with how far it is.
 
     Raises DataError, in one sentence with line and remedy.
     """

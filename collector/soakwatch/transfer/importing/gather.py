@@ -101,7 +101,7 @@ class Gathered:
 
 
 def gather(table: Table, options: Options, target: str, progress: Callable[[str], None] | None = None) -> Gathered:
-    """Reads a table to its end; ``progress`` is told how far it is. Raises DataError."""
+    """Reads a table to its end; ``progress`` is called with how far it is. Raises DataError."""
     names = _Names(table, options)
     time_index, reading = names.time()
     where = f"{table.name}: column {table.columns[time_index]}"

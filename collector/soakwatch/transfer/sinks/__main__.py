@@ -28,7 +28,7 @@ _MAX_REFUSED_BYTES = 1_000_000
 
 
 class _Requests:
-    """What the run has asked for: to feed the rest (``ending``), or to ``stop``."""
+    """What the run has requested: to feed the rest (``ending``), or to ``stop``."""
 
     def __init__(self) -> None:
         self.stop, self.ending, self.either = threading.Event(), threading.Event(), threading.Event()

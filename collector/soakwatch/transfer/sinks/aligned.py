@@ -1,7 +1,7 @@
-"""Runs laid on one clock: minute means and maxima of what runs are compared by, from one hour zero for all.
+"""Aligns runs on one clock: minute means and maxima of the metrics by which runs are compared, with one hour zero.
 
 InfluxQL cannot shift times, so a second, small copy is written (measurement ``soakwatch_aligned``). Hour zero lies in
-the year 2100: the retention of a bucket drops what is old, and this must stay as long as the run's verdict does.
+the year 2100: the retention of a bucket drops what is old, and these points must stay as long as the run's verdict.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ MEASUREMENT = "soakwatch_aligned"
 ZERO_NS = 4_102_444_800_000_000_000
 """2100-01-01T00:00:00Z."""
 METRICS = frozenset(metric.name for metric in CATALOGUE if metric.aligned)
-"""What two releases or two nights are held against each other by; counters as their rate per second."""
+"""The metrics by which two releases or two nights are compared; counters as their rate per second."""
 
 
 LOAD, SINCE_RUN = "load", "run"
-_MIN_SHARE = 0.5  # of the usual distance: readings that are closer are no two polls
+_MIN_SHARE = 0.5  # of the usual interval: closer readings belong to one poll
 
 
 def aligned(view: RecordView, run: str) -> Iterator[bytes]:
@@ -62,7 +62,7 @@ def aligned(view: RecordView, run: str) -> Iterator[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """What times are counted from: its name, and from when to when it runs (UTC ns; None: to the end)."""
+    """The zero of aligned times: its name, and from when to when it applies (UTC ns; None: to the end)."""
 
     since: str
     begin_ns: int
@@ -96,10 +96,10 @@ class Readings:
 
 
 def steps_of(series: Series, *, counter: bool) -> Readings:
-    """A gauge as it is; of a counter what it counted a second between two readings, at the later one.
+    """A gauge unchanged; a counter as its rate per second between two readings, at the later one.
 
-    Two readings of one poll are one: over the nanoseconds between them nothing is a rate. Where a counter began anew
-    there is none.
+    Two readings of one poll count as one: over the nanoseconds between them a rate means nothing. A counter that
+    restarted has no rate there.
     """
     if not counter:
         series = series.finite()
