@@ -184,7 +184,7 @@ def _fitting(hooks: tuple[HookPlan, ...], info: ValidationInfo) -> tuple[HookPla
 Hooks = Annotated[tuple[HookPlan, ...], Field(max_length=32), AfterValidator(_fitting)]
 
 
-def _stopping(given: list[str] | bool, context: PlanReading) -> frozenset[str]:  # noqa: FBT001
+def _stopping(given: list[Text] | bool, context: PlanReading) -> frozenset[str]:  # noqa: FBT001
     """The rules of ``stop_on_fail``."""
     known = rules(context.registry)
     if isinstance(given, bool):
@@ -197,4 +197,4 @@ def _stopping(given: list[str] | bool, context: PlanReading) -> frozenset[str]: 
     return frozenset(given)
 
 
-StopOnFail = Annotated[frozenset[str], made_of(list[Text] | bool, _stopping)]
+StopOnFail = Annotated[frozenset[str], made_of(_stopping)]

@@ -127,4 +127,4 @@ _NAMED = Annotated[
         json_schema_extra={"additionalProperties": False},
     ),
 ]
-Labels = Annotated[tuple[LabelPlan, ...], made_of(JsonValue, _labels, _NAMED)]
+Labels = Annotated[tuple[LabelPlan, ...], made_of(_labels, _NAMED)]

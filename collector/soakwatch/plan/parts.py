@@ -10,7 +10,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar, get_type_hints
 
 from pydantic import (
     BaseModel,
@@ -34,6 +34,7 @@ from soakwatch.core.yaml import Document, Path, Plain, plan_error
 
 M = TypeVar("M", bound=BaseModel)
 R = TypeVar("R")
+V = TypeVar("V")
 _FOLDER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 EVENT_KIND = re.compile(r"[a-z][a-z0-9_-]*(\.[a-z0-9_-]+)*")
 MAX_DURATION_S = 366 * 86400.0
@@ -158,7 +159,7 @@ def reading(info: ValidationInfo) -> PlanReading:
     return info.context
 
 
-def short(key: str, kind: Any) -> BeforeValidator:
+def short(key: str, kind: object) -> BeforeValidator:
     """A part that is written as a text alone has that text under ``key``; ``kind`` is for the schema, of both forms."""
 
     def whole(value: object) -> object:
@@ -217,12 +218,13 @@ def named_part(
     return name, config, context.inside(name)
 
 
-def made_of(kind: Any, make: Callable[..., object], schema: Any = None) -> PlainValidator:
-    """A validator that reads a value as ``kind`` and makes of it what the plan holds with ``make(value, context)``. Its
-    JSON Schema is that of ``schema`` where this says more than ``kind``."""
-    adapter: TypeAdapter[object] = TypeAdapter(kind)
+def made_of(make: Callable[[V, PlanReading], R], schema: object = None) -> PlainValidator:
+    """A validator that reads a value as the type that ``make`` takes, and makes of it what the plan holds. The JSON
+    Schema is that of ``schema`` where this says more than the type."""
+    kind = next(iter(get_type_hints(make, include_extras=True).values()))
+    adapter: TypeAdapter[V] = TypeAdapter(kind)
 
-    def made(value: object, info: ValidationInfo) -> object:
+    def made(value: object, info: ValidationInfo) -> R:
         return make(adapter.validate_python(value, strict=True), reading(info))
 
     return PlainValidator(made, json_schema_input_type=schema or kind)

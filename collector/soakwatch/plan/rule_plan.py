@@ -42,7 +42,7 @@ def rules_in(document: Document, registry: Registry) -> tuple[RulePlan, ...]:
     return part_of(document, registry, "rules", _rules)
 
 
-def _rules(given: Mapping[str, JsonValue], context: PlanReading) -> tuple[RulePlan, ...]:
+def _rules(given: dict[str, JsonValue], context: PlanReading) -> tuple[RulePlan, ...]:
     return tuple(every(given.items(), lambda name, value: _rule(name, value, context.registry)))
 
 
@@ -79,7 +79,7 @@ def _rule(name: str, value: JsonValue, registry: Registry) -> RulePlan:
     return RulePlan(name, required=required if isinstance(required, bool) else None, parameters=values)
 
 
-Rules = Annotated[tuple[RulePlan, ...], made_of(dict[str, JsonValue], _rules)]
+Rules = Annotated[tuple[RulePlan, ...], made_of(_rules)]
 
 
 def rule_plan(name: str, values: Mapping[str, object]) -> RulePlan:

@@ -6,7 +6,6 @@ folder of sinks and among the entry points of the group ``soakwatch.sinks``, as 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -42,7 +41,7 @@ def sink_config(name: str, registry: Registry) -> type[SinkConfig]:
     return config
 
 
-def _sinks(listed: Sequence[JsonValue], context: PlanReading) -> tuple[SinkPlan, ...]:
+def _sinks(listed: Annotated[list[JsonValue], Field(max_length=8)], context: PlanReading) -> tuple[SinkPlan, ...]:
     def sink(index: int, item: JsonValue) -> SinkPlan:
         place = context.inside("sinks", index)
         kind, config, _ = named_part(
@@ -53,4 +52,4 @@ def _sinks(listed: Sequence[JsonValue], context: PlanReading) -> tuple[SinkPlan,
     return tuple(every(enumerate(listed), sink))
 
 
-Sinks = Annotated[tuple[SinkPlan, ...], made_of(Annotated[list[JsonValue], Field(max_length=8)], _sinks)]
+Sinks = Annotated[tuple[SinkPlan, ...], made_of(_sinks)]

@@ -24,7 +24,7 @@ class SourcePlan:
     location: str = field(default="", compare=False)
 
 
-def _sources(listed: Sequence[JsonValue], context: PlanReading) -> tuple[SourcePlan, ...]:
+def _sources(listed: Annotated[list[JsonValue], Field(min_length=1)], context: PlanReading) -> tuple[SourcePlan, ...]:
     read: list[SourcePlan] = []
 
     def source(index: int, item: JsonValue) -> None:
@@ -52,7 +52,7 @@ def _same_question(first: SourcePlan, other: SourcePlan) -> bool:
     return first.poller == other.poller and asked[0] == asked[1]
 
 
-Sources = Annotated[tuple[SourcePlan, ...], made_of(Annotated[list[JsonValue], Field(min_length=1)], _sources)]
+Sources = Annotated[tuple[SourcePlan, ...], made_of(_sources)]
 
 
 def labelled(sources: Sequence[SourcePlan]) -> list[tuple[str, SourcePlan]]:

@@ -144,4 +144,4 @@ def _globs(value: JsonValue) -> Iterator[str]:
         yield str(one) if isinstance(one, str) or (isinstance(one, int) and not isinstance(one, bool)) else ""
 
 
-Tenants = Annotated[tuple[TenantPlan, ...], made_of(JsonValue, _tenants, _NAMED)]
+Tenants = Annotated[tuple[TenantPlan, ...], made_of(_tenants, _NAMED)]
