@@ -14,8 +14,9 @@ STATE = "state"  # an identity or a switch: a change means something, its size n
 UP = "up"  # lasting growth is bad (memory, descriptors, queues)
 DOWN = "down"  # lasting fall is bad (free memory)
 
-BOOT, HOST_MEMORY, HELD_MEMORY = "boot", "memory of a host", "memory of a process"
-"""What several metrics say in different ways: which boot it is, a host's memory in use, a process's memory."""
+BOOT, HOST_MEMORY, HELD_MEMORY, PRESENCE = "boot", "memory of a host", "memory of a process", "presence of a process"
+"""What several metrics say in different ways: which boot it is, a host's memory in use, a process's memory, whether a
+watched process runs (also told, as 0, of one that does not)."""
 
 FAILS, WARNS = "fail", "warn"
 """The worst that the generic rules may say of a metric: it fails the device, or it warns."""
@@ -69,9 +70,9 @@ class Metric:
     direction do not say it. ``shown`` is its place on the pages, ``figures`` are the standard figures of it, and
     ``aligned`` says whether runs are laid over one another by it.
 
-    ``tells`` is what it says in common with others (``BOOT``, ``HOST_MEMORY``, ``HELD_MEMORY``), ``drops`` where and
-    why a device dropped what it counts. A change of what is ``urgent`` means that something broke: it is judged at
-    once. ``probe`` is the probe of the agent that reads it on a host; empty: none does.
+    ``tells`` is what it says in common with others (``BOOT``, ``HOST_MEMORY``, ``HELD_MEMORY``, ``PRESENCE``),
+    ``drops`` where and why a device dropped what it counts. A change of what is ``urgent`` means that something broke:
+    it is judged at once. ``probe`` is the probe of the agent that reads it on a host; empty: none does.
 
     ``trend`` says what the generic rule ``trend`` may say at worst where it moves steadily in its bad direction
     (``FAILS``, ``WARNS``; empty: it is not judged so), ``change`` the same of a lasting change; ``mild`` says why

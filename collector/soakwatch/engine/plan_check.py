@@ -27,13 +27,14 @@ from soakwatch.sources.abc import (
 from soakwatch.sources.result_files.result_file import FileConfig
 from soakwatch.sources.source_modules import poller_module
 from soakwatch_model.metric import BY_NAME
+from soakwatch_model.metric_entry import PRESENCE
 from soakwatch_model.metric_load import HEARD
+from soakwatch_model.metric_queries import telling
 from soakwatch_model.roles import GENERATOR
 from soakwatch_model.sample import Answer, Fault, Sample, object_labels
 
 BYTES_PER_SAMPLE = 3.0  # maximum that a compacted sample takes in the record (tests/bench)
 BETWEEN_POLLS_S = 1.0  # rates need two polls; the planned interval may be an hour
-_PRESENCE = {"process.up", "process.count", "process.restarts"}  # also reported for absent processes
 DEVICE_CPU = "source.device.cpu.time"
 GETTING_READY_S = 150.0  # the first survey of a large and slow device
 BETWEEN_TRIES_S = 0.1
@@ -208,7 +209,7 @@ def absent_processes(checks: tuple[SourceCheck, ...]) -> tuple[tuple[TargetPlan,
             for check in checks
             if check.target.name == name
             for sample in check.samples
-            if sample.metric not in _PRESENCE or sample.value > 0
+            if sample.metric not in telling(PRESENCE) or sample.value > 0
         }
         absent += [(target, watch.name) for watch in target.processes if watch.name not in seen]
     return tuple(absent)

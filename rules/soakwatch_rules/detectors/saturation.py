@@ -30,6 +30,7 @@ from soakwatch_rules.wording.quantities import counted, duration, first_few, mom
 
 _SHARE: Final = "1"
 _FULL = 0.999  # share of the limit: nothing fits in any more
+_FILES: Final = "mountpoint"
 _FILES_FULL = 0.99  # share of a file system, whose last hundredth is reserved for the superuser
 _STILL = 0.005  # share of the limit: what moves by less is constant
 _BEGIN = 0.01  # share of the window: what is full by then was full from the start
@@ -62,8 +63,8 @@ _THINGS: Final = {
     "system.conntrack.count": _Resource("connection table", "", "new connections are dropped"),
     "queue.depth": _Resource("queue", "queue", "packets are dropped", counter="queue.dropped"),
     "process.open_files": _Resource("open files of process", "process", "no file or connection can be opened"),
-    "system.filesystem.usage": _Resource("file system", "mountpoint", "nothing can be written"),
-    "system.filesystem.inodes.usage": _Resource("inodes of file system", "mountpoint", "no file can be created"),
+    "system.filesystem.usage": _Resource("file system", _FILES, "nothing can be written"),
+    "system.filesystem.inodes.usage": _Resource("inodes of file system", _FILES, "no file can be created"),
     "system.sockets.memory": _Resource("memory of sockets", "protocol", "packets are dropped"),
     "system.tcp.orphans": _Resource("orphaned TCP sockets", "", "connections that close are reset"),
     "system.memory.pool.usage": _Resource(
@@ -80,7 +81,6 @@ _THINGS: Final = {
     "system.memory.swap.usage": _Resource("swap", "", "memory cannot be swapped out", refuses=False),
 }
 _EVEN: Final = 3.0  # the longest distance of readings is at most this many medians
-_FILES: Final = frozenset({"system.filesystem.usage", "system.filesystem.inodes.usage"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +279,7 @@ class Saturation(Parameters):
             return finding.warns(f"{reason}, during a planned overload or event")
         whole = stretches[0]
         if whole.first and whole.to_end and whole.highest - whole.lowest < _STILL:
-            if series.metric in _FILES and whole.lowest >= _FILES_FULL:
+            if resource.key == _FILES and whole.lowest >= _FILES_FULL:
                 return finding.not_applicable(f"{reason}: constantly full, as a read-only image is")
             if not resource.refuses:
                 return finding.not_applicable(f"{reason}: it never changed")
@@ -292,7 +292,7 @@ class Saturation(Parameters):
             return False
         if full.refused:
             return True
-        if metric in _FILES:
+        if resource.key == _FILES:
             got_there = not full.first or full.lowest < _FILES_FULL
             return (got_there and full.highest >= _FILES_FULL) or (not full.first and full.to_end)
         if resource.refuses:

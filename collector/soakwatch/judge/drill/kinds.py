@@ -15,7 +15,8 @@ from soakwatch.record import SeriesKey
 from soakwatch.record.meta import UNPOLLED
 from soakwatch_model.flow import BACK, CONNECTIONS, FAILED, LOST, PACKETS, PORT, REQUESTS, SENT, STREAM, WHOLE
 from soakwatch_model.metric import BY_NAME, COUNTER, flows
-from soakwatch_model.metric_queries import shown_in, usual_in
+from soakwatch_model.metric_entry import HELD_MEMORY
+from soakwatch_model.metric_queries import shown_in, telling, usual_in
 from soakwatch_model.roles import DUT, GENERATOR
 from soakwatch_model.sample import object_labels
 from soakwatch_model.series import Series
@@ -49,7 +50,6 @@ _MEMORY: Final = (
     shown_in(PROCESS_MEMORY)[0],
     *(name for name in usual_in(MEMORY) if BY_NAME[name].unit == "By"),
 )
-_MORE_USED: Final = ("process.memory.pss", "process.memory.uss")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ def _sums(ground: Ground, key: SeriesKey) -> tuple[SeriesKey, ...]:
     """The other series that contain the same memory."""
     if key.metric not in _MEMORY:
         return ()
-    same = [SeriesKey(key.target, metric, key.object) for metric in _MORE_USED]
+    same = [SeriesKey(key.target, metric, key.object) for metric in telling(HELD_MEMORY)]
     sums = [SeriesKey(key.target, metric, "") for metric in ("system.memory.usage", "system.memory.available")]
     held = ground.record.every
     return tuple(other for other in (*same, *sums) if other in held and other != key)

@@ -32,6 +32,8 @@ from soakwatch.record import SeriesKey
 from soakwatch.record.model import Ints
 from soakwatch_model.event import Event
 from soakwatch_model.metric import BY_NAME
+from soakwatch_model.metric_entry import HELD_MEMORY
+from soakwatch_model.metric_queries import telling
 from soakwatch_model.roles import DUT
 from soakwatch_model.window import Window
 from soakwatch_rules.rule import Rule
@@ -39,7 +41,7 @@ from soakwatch_rules.rule import Rule
 MIN_MINUTES, MAX_BLOCKS, RISK, MIN_RISE, MAX_RATES = 6, 48, 0.002, 0.01, 20
 EARLY_READINGS, _EARLY_MINUTES = 20, MIN_MINUTES + 2
 _MIN_LINE_MEANS = 4  # fewest means from which a line has a standard error
-_PARTS = frozenset({"process.memory.pss", "process.memory.uss"})  # of process.memory.usage, which says the same
+_WHOLE, *_PARTS = telling(HELD_MEMORY)  # the others say what the first says
 _RETRY_GROWTH = 1.1  # a series without a rate is evaluated again once it has this many times the minutes
 
 
@@ -97,7 +99,7 @@ def _key(rate: Rate) -> SeriesKey:
 
 
 def _whole(rate: Rate) -> SeriesKey:
-    return SeriesKey(rate.target, "process.memory.usage", rate.object)
+    return SeriesKey(rate.target, _WHOLE, rate.object)
 
 
 def _life_begins(events: Iterable[Event], key: SeriesKey, stretch: Window) -> int:
