@@ -23,8 +23,7 @@ from soakwatch.core.event_kinds import IDENTITY, FindingKey
 from soakwatch.core.log_throttle import ThrottledLog
 from soakwatch.core.text import without_target
 from soakwatch.core.units import show_seconds
-from soakwatch.engine.back_off import BackOff
-from soakwatch.engine.poll_grid import PollGrid
+from soakwatch.engine.poll_grid import BackOff, PollGrid
 from soakwatch.engine.recorded_polls import RecordedPolls
 from soakwatch.sources.abc import (
     CPU_METRICS,

@@ -1,12 +1,23 @@
-"""The record of a running run, with its write queue and its notes."""
+"""The record of a running run: its write queue and notes, its events, and the watch that it is where it belongs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from soakwatch.record import Record
+from soakwatch.core.event_kinds import CLOCK_STEP, RECORD_RESCUED
+from soakwatch.record import Record, StoredEvent
 from soakwatch.record.queue import Committer, Notes
+from soakwatch.runs.clock_steps import step_words
+from soakwatch.runs.watching import event_words, worth_showing
+from soakwatch_model.event import Event
+
+MAX_SHOWN = 5
+_RETRY_NS: Final = 10 * 10**9
+_TOLD_NS: Final = 60 * 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +60,100 @@ class Heartbeat:
         if now_ns > self._last_ns:
             self._last_ns = now_ns
             await self._out.queue.call(self._out.record.heartbeat, now_ns)
+
+
+class EventFeed:
+    """Reads every event of a record once; an earlier monitor acted on those up to number ``handled``."""
+
+    def __init__(self, out: RunRecord, handled: int) -> None:
+        self._out, self._handled = out, handled
+        self._newest = 0  # number of the last event read
+        self._shown: deque[str] = deque(maxlen=MAX_SHOWN)  # the newest only: a storm may last for days
+        self._steps: deque[str] = deque(maxlen=MAX_SHOWN)
+
+    def is_new(self, stored: StoredEvent) -> bool:
+        """True if no earlier monitor has acted on it."""
+        return stored.id > self._handled
+
+    async def read(self) -> Sequence[StoredEvent]:
+        """The events since the last call; the first call returns also those before a resume. Raises RecordError."""
+        events = await self._out.queue.call(self._out.record.events_after, self._newest)
+        for stored in events:
+            self._newest = stored.id
+            if worth_showing(stored):
+                self._shown.appendleft(event_words(stored))
+            if stored.event.kind == CLOCK_STEP:
+                self._steps.append(step_words(stored))
+        return events
+
+    @property
+    def shown(self) -> tuple[str, ...]:
+        """The newest events in words, newest first."""
+        return tuple(self._shown)
+
+    @property
+    def clock_steps(self) -> tuple[str, ...]:
+        """The newest steps of the monitor's wall clock in words, oldest first."""
+        return tuple(self._steps)
+
+
+class RecordWatch:
+    """Watches the record's file. If another file has taken its place, the record is ``relocated`` to another folder."""
+
+    def __init__(self, out: RunRecord, now_ns: Callable[[], int]) -> None:
+        self._out, self._now_ns = out, now_ns
+        self._begun_at = out.record.path
+        self._relocated = asyncio.Event()
+        self._retry_ns = 0
+        self._unsaved = ""
+        self.rescue = ""  # sentence on the last rescue; "" if there was none
+        self._saved_ns = 0
+
+    @property
+    def relocated(self) -> bool:
+        """True if the record is in another folder than the run's, because another file took its place."""
+        return self._out.record.path != self._begun_at
+
+    @property
+    def trouble(self) -> str | None:
+        """What is wrong now, or was just rescued; None if all is well."""
+        if self._unsaved:
+            return self._unsaved
+        if self.relocated:
+            return (
+                f"{self._begun_at} is no longer this run's record: the run goes on in {self._out.record.path.parent},"
+                " without its page, its sinks and live judging until it ends"
+            )
+        if self.rescue and self._now_ns() - self._saved_ns < _TOLD_NS:
+            return self.rescue
+        return None
+
+    async def wait_relocated(self) -> None:
+        """Returns once the run is relocated."""
+        await self._relocated.wait()
+
+    async def check(self) -> None:
+        """Saves the record if its file was taken away; after a failure it is retried every 10 s."""
+        record, call = self._out.record, self._out.queue.call
+        why = await call(record.displaced)
+        now_ns = self._now_ns()
+        if not why:
+            self._unsaved = ""
+            return
+        if now_ns < self._retry_ns:
+            return
+        before = record.path
+        if failure := await call(record.rescue):
+            self._retry_ns = now_ns + _RETRY_NS
+            self._unsaved = (
+                f"{before}: {why}, and no copy of it could be written ({failure}): all of this run is lost unless there"
+                " is room for a copy before it ends"
+            )
+            return
+        self._unsaved = ""
+        where = f"in {record.path.parent}" if self.relocated else "there again"
+        self.rescue, self._saved_ns = f"{before}: {why}; all of it was saved {where} and the run went on", now_ns
+        if self.relocated:
+            self._relocated.set()
+        detail = {"reason": why, "saved": str(record.path)}
+        await self._out.notes.event(Event(RECORD_RESCUED, "", str(before), now_ns, now_ns, detail))

@@ -16,7 +16,6 @@ from soakwatch.core.redaction import redaction_of
 from soakwatch.engine.backfill import SENTENCE, backfill
 from soakwatch.engine.baseline_freeze import Freezing
 from soakwatch.engine.context import RunContext
-from soakwatch.engine.event_feed import EventFeed
 from soakwatch.engine.fingerprints import Fingerprinting
 from soakwatch.engine.hooks.setup import base_environment, hooks_of
 from soakwatch.engine.live_judging import LiveJudging
@@ -26,8 +25,7 @@ from soakwatch.engine.observer_probe import ObserverProbe
 from soakwatch.engine.phase_driver import PhaseDriver
 from soakwatch.engine.promises import POLLED, Promises
 from soakwatch.engine.read_labels import LabelReader, LabelSite
-from soakwatch.engine.record_watch import RecordWatch
-from soakwatch.engine.run_record import Heartbeat, run_record
+from soakwatch.engine.run_record import EventFeed, Heartbeat, RecordWatch, run_record
 from soakwatch.engine.scheduler import PlannedTimers, Timers
 from soakwatch.engine.scripts import Scripts
 from soakwatch.engine.source_sink import GeneratorLoad, PollObservers

@@ -25,13 +25,13 @@ from soakwatch.judge.overload_cut import around_searches, sees_overload
 from soakwatch.judge.planned import Planned
 from soakwatch.judge.plausible import Plausible
 from soakwatch.judge.poll_mode import poll_modes
-from soakwatch.judge.shut_ports import shut_ports
 from soakwatch.judge.tenants import tenants_in
 from soakwatch.plan.tenant_plan import TenantPlan
 from soakwatch.record import SeriesKey
 from soakwatch.record.meta import UNPOLLED
 from soakwatch_model.case import Before, Case, Ledger, TargetFacts, Unread
 from soakwatch_model.event import Event
+from soakwatch_model.label import label
 from soakwatch_model.metric import BY_NAME, STATE
 from soakwatch_model.metric_load import HEARD, WHOLE_LOAD
 from soakwatch_model.roles import DUT, GENERATOR
@@ -49,6 +49,7 @@ Concerned = Callable[[Rule, str, Sequence[SeriesKey]], bool]
 
 _MOVES = 1.001  # the highest reading of a size over its lowest: above it the size moves
 _FULL = 0.99  # share: nearly all of a size, and nearly all readings
+_ADMIN_UP = "system.network.admin_up"
 
 
 class CaseBuilder:
@@ -390,4 +391,33 @@ def _touches(event: Event, targets: frozenset[str], window: Window) -> bool:
     last_ns = max(event.end_ns or event.begin_ns, event.deadline_ns or event.begin_ns)
     return (
         (not event.target or event.target in targets) and event.begin_ns < window.end_ns and last_ns >= window.begin_ns
+    )
+
+
+def shut_ports(record: JudgeableRecord, target: str, window: Window) -> dict[str, tuple[Window, ...]]:
+    """When each interface was administratively down, by name; those that never were are left out.
+
+    An interval starts at the last reading with the port up, since it was shut after that, and ends at the next one with
+    the port up; the record's window bounds both.
+    """
+    shut: dict[str, tuple[Window, ...]] = {}
+    for key in record.keys([_ADMIN_UP]):
+        name = label(key.object, "interface")
+        if key.target != target or not name:
+            continue
+        if found := _shut_stretches(record.series(key, window.begin_ns, window.end_ns).finite(), window):
+            shut[name] = (*shut.get(name, ()), *found)
+    return shut
+
+
+def _shut_stretches(series: Series, window: Window) -> tuple[Window, ...]:
+    down = np.concatenate([[False], series.values < 0.5, [False]]).astype(np.int8)
+    edges = np.flatnonzero(np.diff(down)).reshape(-1, 2)
+    times = series.time_ns
+    return tuple(
+        Window(
+            int(times[first - 1]) if first else window.begin_ns,
+            int(times[close]) if close < len(times) else window.end_ns,
+        )
+        for first, close in edges
     )

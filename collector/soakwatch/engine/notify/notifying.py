@@ -8,7 +8,6 @@ from pathlib import Path
 from time import monotonic
 
 from soakwatch.core.log_throttle import ThrottledLog
-from soakwatch.engine.notify.delivery import DeliveryQueue
 from soakwatch.engine.notify.message import Kind, Message
 from soakwatch.engine.notify.message_text import (
     Where,
@@ -20,7 +19,7 @@ from soakwatch.engine.notify.message_text import (
     withdrawn_message,
 )
 from soakwatch.engine.notify.policy import FAILED, SENT, FailurePolicy, News
-from soakwatch.engine.notify.sending import Sender, Sent
+from soakwatch.engine.notify.sending import DeliveryQueue, Sender, Sent
 from soakwatch.engine.promises import Promises, notify_action
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import Plan
