@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import click
 
 from soakwatch.core.formatting import extent, number
+from soakwatch.core.plotted import START_TIMES
 from soakwatch.core.tables import harmless, say, show_table
 from soakwatch.core.units import show_seconds
 from soakwatch.engine.plan_check import SourceCheck, by_metric, live_values
@@ -16,7 +17,6 @@ from soakwatch_rules.wording.quantities import counted, percent
 
 _MAX_FAULTS = 12
 _FEW_MORE = 3  # show so few rather than count them
-_TIMES = {"system.boot.time", "process.start_time"}
 _MAX_SHARE_OF_INTERVAL = 0.5  # a slower poll leaves no time for a retry
 
 
@@ -70,9 +70,9 @@ def shown_value(metric: str, low: float, high: float) -> str:
     >>> shown_value("process.up", 1.0, 1.0), shown_value("my.metric", 0.5, 4.0)
     ('1', '0.5 to 4')
     """
-    if metric in _TIMES:
-        return " to ".join(dict.fromkeys((_time_text(low), _time_text(high))))
     known = BY_NAME.get(metric)
+    if known is not None and metric.endswith(START_TIMES):
+        return " to ".join(dict.fromkeys((_time_text(low), _time_text(high))))
     if known is None or (known.unit == "1" and known.kind != GAUGE):
         return " to ".join(dict.fromkeys((number(low), number(high))))
     return extent(low, high, known.unit)
