@@ -38,19 +38,16 @@ class Matrix:
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """An entry of include or exclude with one value a key: one with a list of values becomes as many of these.
-
-    ``values`` has name and value by axis.
-    """
+    """An entry of include or exclude with one value a key: one with a list of values becomes as many of these."""
 
     place: Path
-    values: Mapping[str, tuple[str, JsonValue]]
+    values: Mapping[str, AxisValue]
     labels: Mapping[str, str]
     changes: tuple[PlanChange, ...]
 
     def fits(self, cell: Cell) -> bool:
         """Whether a cell has every value that it names."""
-        return all(cell.values.get(axis) == name for axis, (name, _) in self.values.items())
+        return all(cell.values.get(axis) == value.name for axis, value in self.values.items())
 
 
 def read_matrix(document: Document, keys: CampaignKeys, used: Collection[str]) -> Matrix:
@@ -72,7 +69,7 @@ def read_matrix(document: Document, keys: CampaignKeys, used: Collection[str]) -
         entries = list(reader.entries(("include", index), item.choices, item.set))
         included += entries
         if "set" in item.model_fields_set:
-            named |= {(axis, name) for entry in entries for axis, (name, _) in entry.values.items()}
+            named |= {(axis, value.name) for entry in entries for axis, value in entry.values.items()}
     for axis in axes.values():
         for value in axis.values:
             idle = not value.changes and not value.plain and axis.name not in used
@@ -99,6 +96,10 @@ def written(document: Document, place: Path, value: JsonValue) -> str:
 def changes_of(patch: Mapping[str, JsonValue] | None, place: Path, whose: str) -> tuple[PlanChange, ...]:
     """The changes of a plan that stand at a place of a campaign's file, as values by path."""
     return tuple(PlanChange(path, value, (*place, path), whose) for path, value in (patch or {}).items())
+
+
+def _put(paths: Iterable[str], value: JsonValue, place: Path, whose: str) -> tuple[PlanChange, ...]:
+    return tuple(PlanChange(path, value, place, whose) for path in paths)
 
 
 def _idle(axis: str, value: str) -> str:
@@ -140,10 +141,8 @@ class _Reader:
         for index, given in enumerate(keys.values or ()):
             value = self._value(name, keys.set, given, (*place, index))
             if value.plain and any(other.plain for other in values.values()):
-                text = (
-                    f"{name}: {value.name!r} is the second value that is the plan as it is: one of them patches nothing"
-                )
-                self.wrong((*value.place, "set"), text)
+                second = "is the second value that is the plan as it is: one of them patches nothing"
+                self.wrong((*value.place, "set"), f"{name}: {value.name!r} {second}")
             if value.name in values:
                 line = self.document.position(values[value.name].place)[0]
                 text = f"{name}: two values are called {value.name!r} (the first in line {line}): rename one"
@@ -160,28 +159,31 @@ class _Reader:
             at, given = (*place, "value"), keys.value
             if not paths:
                 self.wrong(at, f"{axis}: value has no path to go to: give the axis one, or write set", key=True)
-        changes = (
-            *(PlanChange(path, given, at, whose) for path in paths),
-            *changes_of(keys.set, (*place, "set"), whose),
-        )
+        changes = (*_put(paths, given, at, whose), *changes_of(keys.set, (*place, "set"), whose))
         return AxisValue(name, changes, place, plain=keys.set == {} and not paths)
 
     def entries(self, place: Path, choices: Mapping[str, Choice], patch: Patch = None) -> Iterator[_Entry]:
         """The entries that one entry stands for."""
         named = {
-            key: [(written(self.document, self._at(*place, key, n), value), value) for n, value in enumerate(values)]
+            key: [self._given(key, value, self._at(*place, key, n)) for n, value in enumerate(values)]
             for key, values in choices.items()
         }
         for key in named.keys() - self.axes.keys():
             if wrong := _wrong_name(key):
                 self.wrong((*place, key), f"{place[0]}: {wrong}", key=True)
-        of_axes = {key: "|".join(name for name, _ in pairs) for key, pairs in named.items() if key in self.axes}
+        of_axes = {key: "|".join(value.name for value in values) for key, values in named.items() if key in self.axes}
         whose = ",".join(f"{axis}={names}" for axis, names in of_axes.items()) or str(place[0])
         changes = changes_of(patch, (*place, "set"), whose)
         for chosen in product(*named.values()):
-            pairs = dict(zip(named, chosen, strict=True))
-            labels = {key: name for key, (name, _) in pairs.items() if key not in self.axes}
-            yield _Entry(place, {key: pairs[key] for key in pairs if key in self.axes}, labels, changes)
+            values = dict(zip(named, chosen, strict=True))
+            labels = {key: value.name for key, value in values.items() if key not in self.axes}
+            yield _Entry(place, {key: values[key] for key in of_axes}, labels, changes)
+
+    def _given(self, key: str, value: JsonValue, place: Path) -> AxisValue:
+        """A value of an entry, as a value of the axis that the key may be."""
+        name = written(self.document, place, value)
+        paths = self.axes[key].paths if key in self.axes else ()
+        return AxisValue(name, _put(paths, value, place, f"{key}={name}"), place)
 
     def excluded(self, index: int, choices: Mapping[str, Choice]) -> Iterator[_Entry]:
         """The entries of one of exclude, which can only name what is there."""
@@ -189,10 +191,10 @@ class _Reader:
         for key in choices.keys() - self.axes.keys():
             self.wrong((*place, key), f"exclude: there is no axis {key!r}{hint(key, self.axes)}", key=True)
         for entry in self.entries(place, {key: values for key, values in choices.items() if key in self.axes}):
-            for axis, (name, _) in entry.values.items():
-                if self.axes[axis].value(name) is None:
-                    known = hint(name, [value.name for value in self.axes[axis].values])
-                    self.wrong((*place, axis), f"exclude: {axis} has no value {name!r}{known}")
+            for axis, value in entry.values.items():
+                if self.axes[axis].value(value.name) is None:
+                    known = hint(value.name, [other.name for other in self.axes[axis].values])
+                    self.wrong(value.place, f"exclude: {axis} has no value {value.name!r}{known}")
             yield entry
 
     def with_included(self, cells: list[Cell], included: Iterable[_Entry]) -> list[Cell]:
@@ -223,17 +225,14 @@ class _Reader:
             return None
         changes: list[PlanChange] = []
         for name, axis in self.axes.items():
-            called, given = entry.values[name]
-            value = axis.value(called)
+            new = entry.values[name]
+            value = axis.value(new.name)
+            if value is None and not new.changes and not entry.changes:
+                known = hint(new.name, [other.name for other in axis.values])
+                self.wrong(new.place, f"include: {name}={new.name} patches nothing: add set{known}")
+                return None
             if value is None:
-                place = (*entry.place, name)
-                whose = f"{name}={called}"
-                value = AxisValue(called, tuple(PlanChange(path, given, place, whose) for path in axis.paths), place)
-                if not value.changes and not entry.changes:
-                    known = hint(called, [other.name for other in axis.values])
-                    self.wrong(place, f"include: {whose} patches nothing: add set{known}")
-                    return None
-                self.axes[name] = replace(axis, values=(*axis.values, value))
-            changes += value.changes
-        values = {axis: entry.values[axis][0] for axis in self.axes}
+                self.axes[name] = replace(axis, values=(*axis.values, new))
+            changes += (value or new).changes
+        values = {axis: entry.values[axis].name for axis in self.axes}
         return Cell(values, (*changes, *entry.changes), entry.labels)

@@ -100,10 +100,12 @@ def test_a_number_becomes_a_word_of_a_command_as_it_is_written(here: Here, write
     plan = PLAN.replace(
         "rules:", "  gen: {role: generator, sources: [{command: {interval: 300ms, run: [./load, '1']}}]}\nrules:"
     )
-    write("plan: plan.yaml\nmatrix:\n  size: {set: targets.gen.sources.command.run.1, values: [64, 1.50]}\n", plan)
-    assert cells(here) == ["size=64", "size=1.50"]
-    shown = here("campaign", "plan", "campaign.yaml", "--cell", "size=1.50")
-    assert (shown.returncode, '"1.50"' in shown.stdout) == (0, True), shown.stdout + shown.stderr
+    axis = "{set: targets.gen.sources.command.run.1, values: [64, 1.50]}"
+    write(f"plan: plan.yaml\nmatrix:\n  size: {axis}\ninclude: [{{size: [2.50, 3.0]}}]\n", plan)
+    assert cells(here) == ["size=64", "size=1.50", "size=2.50", "size=3.0"]
+    for word in ("1.50", "2.50", "3.0"):
+        shown = here("campaign", "plan", "campaign.yaml", "--cell", f"size={word}")
+        assert (shown.returncode, f'"{word}"' in shown.stdout) == (0, True), shown.stdout + shown.stderr
 
 
 def test_blocks_hold_each_cell_once_and_follow_the_seed(here: Here, write: Write) -> None:
