@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonVal
 
 from soakwatch.campaign.campaign_model import Axis, Cell, Testbed
 from soakwatch.core.units import seconds, share
-from soakwatch.core.validation import shown
+from soakwatch.core.validation import Several, shown
 from soakwatch.core.yaml import Plain, value_name
 from soakwatch.plan.parts import DURATION_SCHEMA, Duration, Name, PlanModel, Text, Words
 
@@ -65,10 +65,6 @@ def _name(value: JsonValue) -> JsonValue:
     return value
 
 
-def _several(value: object) -> object:
-    return value if isinstance(value, list) else [value]
-
-
 def _axis(value: object) -> object:
     """A list of values, of which each says itself what it changes, is an axis without paths."""
     if value == []:
@@ -88,15 +84,8 @@ def _axis_value(value: object) -> object:
 
 Scalar = Annotated[JsonValue, AfterValidator(_scalar), WithJsonSchema(_SCALAR_SCHEMA)]
 ValueName = Annotated[Scalar, AfterValidator(_name)]
-Choice = Annotated[
-    list[Scalar],
-    Field(min_length=1),
-    BeforeValidator(_several, json_schema_input_type=Scalar | Annotated[list[Scalar], Field(min_length=1)]),
-]
+Choice = Annotated[Several[Scalar], Field(min_length=1)]
 """A value of an axis, or several."""
-Paths = Annotated[
-    list[Text], BeforeValidator(_several, json_schema_input_type=Text | Annotated[list[Text], Field(min_length=1)])
-]
 Patch = Annotated[
     dict[str, JsonValue] | None,
     Field(description="what changes in the plan: value by path, such as phases.soak.load: 80%"),
@@ -117,7 +106,7 @@ AxisValueItem = Annotated[AxisValueKeys, BeforeValidator(_axis_value, json_schem
 class AxisKeys(PlanModel):
     """An axis whose values go to the same paths of the plan."""
 
-    set: Annotated[Paths, Field(description="path that its values go to, or several")]
+    set: Annotated[Several[Text], Field(description="path that its values go to, or several")]
     values: Annotated[list[AxisValueItem] | None, Field(description="default: those that include names")] = None
 
 

@@ -7,10 +7,10 @@ import re
 import types
 import typing
 from collections.abc import Callable, Container, Iterable, Mapping
-from typing import NamedTuple, TypeVar
+from typing import Annotated, NamedTuple, TypeVar
 
-from pydantic import BaseModel, JsonValue, ValidationError
-from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
+from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler, JsonValue, ValidationError
+from pydantic_core import CoreSchema, ErrorDetails, InitErrorDetails, PydanticCustomError, core_schema
 
 from soakwatch.core.secrets import SecretRef
 from soakwatch.core.suggest import hint, nearest
@@ -21,6 +21,7 @@ M = TypeVar("M", bound=BaseModel)
 K = TypeVar("K", bound=int | str | None)
 V = TypeVar("V")
 R = TypeVar("R")
+T = TypeVar("T")
 _TOLD = "told"
 """Type of an error that already has its sentence."""
 _LOGIN = re.compile(r":(?!//)[^\s:@]*@")  # the password in an address
@@ -58,6 +59,23 @@ class Wrong(NamedTuple):
     text: str
     key: bool = False
     top: bool = False
+
+
+class _OneAsList:
+    """Reads what is no list as a list of it, and says so in the JSON Schema."""
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(
+            lambda value: value if isinstance(value, list) else [value], handler(source)
+        )
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, object]:
+        several = handler(schema)
+        return {"anyOf": [several["items"], {"minItems": 1, **several}]}
+
+
+Several = Annotated[list[T], _OneAsList()]
+"""A list, or what would be its only item."""
 
 
 def problems(document: Document, path: Path, model: type[BaseModel], error: ValidationError) -> list[Problem]:

@@ -14,14 +14,13 @@ from soakwatch.core.registry import rules
 from soakwatch.core.secrets import SecretRef, reference
 from soakwatch.core.suggest import hint
 from soakwatch.core.units import seconds
-from soakwatch.core.validation import Wrong, refused, shown
+from soakwatch.core.validation import Several, Wrong, refused, shown
 from soakwatch.plan.parts import (
     Duration,
     PlanModel,
     PlanReading,
     Text,
     Words,
-    listed,
     made_of,
     reading,
     short,
@@ -71,15 +70,6 @@ def _failing() -> list[str]:
 
 
 _LIMIT_SCHEMA = {"type": "string", "pattern": r"^\d{1,6}\s*per\s*\S.*$", "examples": ["5 per 10m"]}
-_ON_SCHEMA = {
-    "anyOf": [
-        {"enum": ["fail", "warn", "any", "end", "start"]},
-        {"type": "array", "minItems": 1, "items": {"enum": ["fail", "warn", "any", "end", "start"]}},
-    ]
-}
-On = Annotated[
-    list[Literal["fail", "warn", "any", "end", "start"]], BeforeValidator(listed), WithJsonSchema(_ON_SCHEMA)
-]
 Limit = Annotated[tuple[int, float], BeforeValidator(_limit), WithJsonSchema(_LIMIT_SCHEMA)]
 Url = Annotated[str, BeforeValidator(_url), WithJsonSchema({"type": "string", "pattern": "^(https?://|env:|file:)"})]
 
@@ -132,7 +122,7 @@ class HookPlan(PlanModel):
     """One hook: what sets it off, and what it does."""
 
     on: Annotated[
-        On,
+        Several[Literal["fail", "warn", "any", "end", "start"]],
         Field(default_factory=_failing, min_length=1, description="fail, warn, any (of both), start or end of the run"),
     ]
     rule: Annotated[Text, Field(description="findings of this rule only (a name or glob)")] = "*"

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from pydantic import Field
 
 from soakwatch.core.secrets import SecretRef
-from soakwatch.plan.parts import PlanModel, listed, short
+from soakwatch.core.validation import Several
+from soakwatch.plan.parts import PlanModel, short
 
 START, FAILURE, END = "start", "failure", "end"
 
 
 def _usual() -> list[str]:
     return [FAILURE, END]
-
-
-_WORDS = {"enum": [START, FAILURE, END]}
-NotifyOn = Annotated[
-    list[Literal["start", "failure", "end"]],
-    BeforeValidator(listed),
-    WithJsonSchema({"anyOf": [_WORDS, {"type": "array", "minItems": 1, "items": _WORDS}]}),
-]
 
 
 class NotifyPlan(PlanModel):
@@ -32,7 +25,7 @@ class NotifyPlan(PlanModel):
         Field(description="secret that holds the Apprise URL, such as mailtos://… or slack://…", examples=["env:URL"]),
     ]
     on: Annotated[
-        NotifyOn,
+        Several[Literal["start", "failure", "end"]],
         Field(
             default_factory=_usual, min_length=1, description="start of the run, first failure, end with the verdict"
         ),

@@ -168,11 +168,6 @@ def short(key: str, kind: object) -> BeforeValidator:
     return BeforeValidator(whole, json_schema_input_type=kind)
 
 
-def listed(value: object) -> object:
-    """A word alone is a list of one word."""
-    return [value] if isinstance(value, str) else value
-
-
 def unknown_target(name: str | None, targets: Sequence[str], *place: str | int) -> list[Wrong]:
     """What is wrong with the key ``target`` of a thing at a place."""
     if name is None or name in targets:
