@@ -15,9 +15,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, NamedTuple
 
-from pydantic import BeforeValidator, PlainValidator
+from pydantic import PlainValidator
 
-from soakwatch.sources.platforms.output_template import OutputTemplate, Pattern, Scope, words_or_list
+from soakwatch.core.validation import Several
+from soakwatch.sources.platforms.output_template import OutputTemplate, Pattern, Scope
 from soakwatch.sources.platforms.parsed import ParsedBuilder
 
 _MAX_DEPTH = 48
@@ -137,10 +138,7 @@ def _leaf(value: object) -> str:
 
 
 Steps = Annotated[tuple[PathStep, ...], PlainValidator(_steps)]
-Values = Annotated[
-    list[Annotated[Value, PlainValidator(Value.of)]],
-    BeforeValidator(words_or_list, json_schema_input_type=str | list[str]),
-]
+Values = Several[Annotated[Value, PlainValidator(Value.of, json_schema_input_type=str)]]
 
 
 class JsonTemplate(OutputTemplate):

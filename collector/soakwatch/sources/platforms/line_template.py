@@ -13,7 +13,8 @@ from typing import Literal
 
 from pydantic import model_validator
 
-from soakwatch.sources.platforms.output_template import OutputTemplate, Pattern, Scope, Text, Texts
+from soakwatch.core.validation import Several
+from soakwatch.sources.platforms.output_template import OutputTemplate, Pattern, Scope, Text
 from soakwatch.sources.platforms.parsed import ParsedBuilder
 
 Rest = Literal["unknown", "ignored", "some"]
@@ -34,9 +35,9 @@ class LineTemplate(OutputTemplate):
     find: Pattern | None = None
     each: Pattern | None = None
     head: Mapping[str, Pattern] | None = None
-    optional: Texts = []  # noqa: RUF012 - pydantic copies it
+    optional: Several[str] = []  # noqa: RUF012 - pydantic copies it
     cells: Mapping[str, Pattern] = {}
-    when: Mapping[str, Texts] = {}
+    when: Mapping[str, Several[str]] = {}
     keep: Mapping[str, Text] = {}
     passes: bool = False
 
@@ -111,7 +112,7 @@ def _row(line: str, columns: str) -> Scope:
 class Ending(OutputTemplate):
     """What is written behind the last line, of the words that were kept, where these are those of ``when``."""
 
-    when: Mapping[str, Texts] = {}
+    when: Mapping[str, Several[str]] = {}
 
 
 def read_lines(

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, NamedTuple
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, PlainValidator
+from pydantic import AfterValidator, BaseModel, ConfigDict, PlainValidator
 
 from soakwatch.sources.drop_reasons import refused_on_purpose
 from soakwatch.sources.platforms.cli_units import ADDRESS, length, number, size
@@ -173,18 +173,11 @@ def _known(name: str) -> str:
     return name
 
 
-def words_or_list(value: object) -> object:
-    """One text as a list of one."""
-    return [value] if isinstance(value, str) else value
-
-
 Text = Annotated[TextTemplate, PlainValidator(lambda text: TextTemplate.of(str(text)))]
 Length = Annotated[Age, PlainValidator(lambda text: Age.of(str(text)))]
 Count = Annotated[Amount, PlainValidator(lambda text: Amount.of(str(text)))]
 Pattern = Annotated[re.Pattern[str], PlainValidator(_compiled)]
 Metric = Annotated[str, AfterValidator(_known)]
-Texts = Annotated[list[str], BeforeValidator(words_or_list, json_schema_input_type=str | list[str])]
-Metrics = Annotated[list[Metric], BeforeValidator(words_or_list, json_schema_input_type=str | list[str])]
 EMPTY = TextTemplate("")
 
 

@@ -13,12 +13,13 @@ from pydantic import Field, TypeAdapter, model_validator
 
 from soakwatch.core.suggest import hint
 from soakwatch.core.units import Seconds
+from soakwatch.core.validation import Several
 from soakwatch.core.yaml import Document, Path, Problem
 from soakwatch.sources.platforms.cli_inventory import READERS
 from soakwatch.sources.platforms.guard import refusal
 from soakwatch.sources.platforms.json_template import JsonTemplate, is_json, read_json
 from soakwatch.sources.platforms.line_template import Ending, LineTemplate, Rest, read_lines
-from soakwatch.sources.platforms.output_template import Metrics, Pattern, TemplateModel, Texts
+from soakwatch.sources.platforms.output_template import Metric, Pattern, TemplateModel
 from soakwatch.sources.platforms.parsed import Parsed, ParsedBuilder
 from soakwatch.sources.platforms.parsers import PARSERS
 from soakwatch.sources.platforms.platform import Command, Dialect, Platform
@@ -32,7 +33,7 @@ class DialectShape(TemplateModel):
 
     prompt: str = ""
     shown: str = ""
-    setup: Texts = Field(default_factory=list)
+    setup: Several[str] = Field(default_factory=list)
     enable: str = ""
     unprivileged: str = ""
     refused: str = ""
@@ -46,11 +47,11 @@ class CommandShape(TemplateModel):
     is read: by ``lines``, by ``json`` (and what is none by lines or a parser), by ``parse`` alone, or ``like`` another
     command, whose ``PROFILE/`` stands before it where it is another's."""
 
-    run: Annotated[Texts, Field(min_length=1)]
+    run: Annotated[Several[str], Field(min_length=1)]
     every: Seconds = 0.0
     stop: str = ""
     tells_reason: bool = False
-    reports: Metrics = Field(default_factory=list)
+    reports: Several[Metric] = Field(default_factory=list)
     lines: list[LineTemplate] | None = None
     end: list[Ending] = Field(default_factory=list)
     rest: Rest = "unknown"

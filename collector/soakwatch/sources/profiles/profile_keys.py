@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from soakwatch.core.regex import user_regex
 from soakwatch.core.units import Seconds
+from soakwatch.core.validation import Several
 from soakwatch.sources.platforms.platform_section import PlatformShape
 
 _OID = re.compile(r"[0-2](\.(0|[1-9][0-9]{0,9})){1,127}")
@@ -43,22 +44,15 @@ def _word(words: str) -> str:
     return words
 
 
-def _list(value: object) -> object:
-    return [value] if isinstance(value, str | int | float) else value
-
-
 def _whole(value: object) -> object:
     return {"oid": value} if isinstance(value, str | int | float | list) else value
 
 
 Oid = Annotated[str, AfterValidator(_oid)]
-Oids = Annotated[
-    list[Oid], Field(min_length=1, max_length=500), BeforeValidator(_list, json_schema_input_type=str | list[str])
-]
+Oids = Annotated[Several[Oid], Field(min_length=1, max_length=500)]
 Regex = Annotated[str, AfterValidator(_regex)]
 Kind = Annotated[str, AfterValidator(_kind)]
 Word = Annotated[str, AfterValidator(_word)]
-Names = Annotated[list[str], BeforeValidator(_list, json_schema_input_type=str | list[str])]
 Reading = int | float | str
 
 
@@ -178,7 +172,7 @@ class GroupShape(ProfileModel):
     joins: Annotated[dict[Word, JoinShape], Field(default_factory=dict)]
     where: Annotated[Conditions, Field(default_factory=dict, description="rows whose text matches; 'number': is one")]
     where_not: Annotated[Conditions, Field(default_factory=dict, description="rows to leave out")]
-    unless: Annotated[Names, Field(default_factory=list, description="only if none of these groups has a row")]
+    unless: Annotated[Several[str], Field(default_factory=list, description="only if none of these groups has a row")]
     watch: Annotated[Literal["interface", "process"] | None, Field(default=None)]
     every: Annotated[Seconds | None, Field(default=None, gt=0, description="read at most this often")]
     refresh: Annotated[Seconds | None, Field(default=None, gt=0, description="how often the device renews it")]
@@ -242,7 +236,7 @@ class HeadShape(ProfileModel):
     """What is needed to choose a profile."""
 
     title: Annotated[str | None, Field(default=None, description="what it is for, in a few words")]
-    extends: Annotated[Names, Field(default_factory=list, description="parents, left to right")]
+    extends: Annotated[Several[str], Field(default_factory=list, description="parents, left to right")]
     select: Annotated[list[ClauseShape], Field(default_factory=list, description="clauses; any may hold")]
     rank: Annotated[int, Field(default=0, ge=-100, le=100, description="higher wins among matches")]
 
