@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonVal
 
 from soakwatch.campaign.campaign_model import Axis, Cell, Testbed
 from soakwatch.core.units import seconds, share
-from soakwatch.core.validation import Several, shown
+from soakwatch.core.validation import Several, Short, shown
 from soakwatch.core.yaml import Plain, value_name
 from soakwatch.plan.parts import DURATION_SCHEMA, Duration, Name, PlanModel, Text, Words
 
@@ -45,10 +45,6 @@ def _half_width(value: object) -> float:
     if not 0 < width < 1:
         raise ValueError(f"{value!r} is not a share between 0 and 100 %: write 2%")
     return width
-
-
-def _command(value: object) -> object:
-    return value if isinstance(value, Mapping) else {"run": value}
 
 
 def _scalar(value: JsonValue) -> JsonValue:
@@ -211,7 +207,7 @@ class Retry(PlanModel):
     ] = 0
 
 
-CommandItem = Annotated[Command, BeforeValidator(_command, json_schema_input_type=Words | Command)]
+CommandItem = Annotated[Command, Short("run")]
 LabelText = Annotated[str, BeforeValidator(_text), WithJsonSchema(_SCALAR_SCHEMA)]
 
 

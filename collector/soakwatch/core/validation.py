@@ -7,6 +7,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Annotated, NamedTuple, TypeVar
 
 from pydantic import BaseModel, GetCoreSchemaHandler, GetJsonSchemaHandler, JsonValue, ValidationError
@@ -76,6 +77,22 @@ class _OneAsList:
 
 Several = Annotated[list[T], _OneAsList()]
 """A list, or what would be its only item."""
+
+
+@dataclass(frozen=True, slots=True)
+class Short:
+    """Reads what is no mapping as one key of its model, and says so in the JSON Schema."""
+
+    key: str
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_before_validator_function(
+            lambda value: value if isinstance(value, Mapping | BaseModel) else {self.key: value}, handler(source)
+        )
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> dict[str, object]:
+        whole = handler(schema)
+        return {"anyOf": [handler.resolve_ref_schema(whole)["properties"][self.key], whole]}
 
 
 def problems(document: Document, path: Path, model: type[BaseModel], error: ValidationError) -> list[Problem]:

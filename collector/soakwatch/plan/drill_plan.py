@@ -9,8 +9,8 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, PlainValidator, WithJsonSchema
 
 from soakwatch.core.units import Share, show_bytes, size
-from soakwatch.core.validation import shown
-from soakwatch.plan.parts import NO, PlanModel, Text, short
+from soakwatch.core.validation import Short, shown
+from soakwatch.plan.parts import NO, PlanModel, Text
 
 _PROCESS = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@:+-]{0,62}")
 _INTERFACE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._@-]{0,14}")
@@ -64,7 +64,7 @@ class VictimPlan(PlanModel):
     start: Annotated[Text | None, Field(description="shell command that starts it again; default: none")] = None
 
 
-Victim = Annotated[VictimPlan, short("name", Process | VictimPlan)]
+Victim = Annotated[VictimPlan, Short("name")]
 
 
 class DrillPlan(PlanModel):

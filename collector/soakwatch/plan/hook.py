@@ -14,7 +14,7 @@ from soakwatch.core.registry import rules
 from soakwatch.core.secrets import SecretRef, reference
 from soakwatch.core.suggest import hint
 from soakwatch.core.units import seconds
-from soakwatch.core.validation import Several, Wrong, refused, shown
+from soakwatch.core.validation import Several, Short, Wrong, refused, shown
 from soakwatch.plan.parts import (
     Duration,
     PlanModel,
@@ -23,7 +23,6 @@ from soakwatch.plan.parts import (
     Words,
     made_of,
     reading,
-    short,
     unknown_target,
 )
 from soakwatch.sources.transport.ssh.ssh_access import Access
@@ -115,7 +114,7 @@ class CapturePlan(PlanModel):
         return self
 
 
-Webhook = Annotated[WebhookPlan, short("url", Url | WebhookPlan)]
+Webhook = Annotated[WebhookPlan, Short("url")]
 
 
 class HookPlan(PlanModel):

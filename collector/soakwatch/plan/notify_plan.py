@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from soakwatch.core.secrets import SecretRef
-from soakwatch.core.validation import Several
-from soakwatch.plan.parts import PlanModel, short
+from soakwatch.core.validation import Several, Short
+from soakwatch.plan.parts import PlanModel
 
 START, FAILURE, END = "start", "failure", "end"
 
@@ -38,4 +38,4 @@ class NotifyPlan(PlanModel):
     ] = "report"
 
 
-Notify = Annotated[NotifyPlan, short("to", SecretRef | NotifyPlan)]
+Notify = Annotated[NotifyPlan, Short("to")]

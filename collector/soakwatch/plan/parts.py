@@ -159,15 +159,6 @@ def reading(info: ValidationInfo) -> PlanReading:
     return info.context
 
 
-def short(key: str, kind: object) -> BeforeValidator:
-    """A part that is written as a text alone has that text under ``key``; ``kind`` is for the schema, of both forms."""
-
-    def whole(value: object) -> object:
-        return {key: value} if isinstance(value, str) else value
-
-    return BeforeValidator(whole, json_schema_input_type=kind)
-
-
 def unknown_target(name: str | None, targets: Sequence[str], *place: str | int) -> list[Wrong]:
     """What is wrong with the key ``target`` of a thing at a place."""
     if name is None or name in targets:
