@@ -15,9 +15,10 @@ from __future__ import annotations
 from contextlib import AsyncExitStack
 from typing import Annotated, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from soakwatch.core.regex import user_regex
+from soakwatch.core.validation import Short
 from soakwatch.sources.abc import Poller, SourceContext
 from soakwatch.sources.result_files.columns import ColumnMap
 from soakwatch.sources.result_files.result_file import TimedFileConfig, begin_of, follow
@@ -29,15 +30,11 @@ from soakwatch.sources.tables.options import Options, checked
 from soakwatch_model.roles import GENERATOR
 
 
-def _whole(value: object) -> object:
-    return {"metric": value} if isinstance(value, str) else value
-
-
 class Config(TimedFileConfig):
     """Keys of the source ``csv``."""
 
     columns: Annotated[
-        dict[str, Annotated[ColumnMap, BeforeValidator(_whole, json_schema_input_type=str | ColumnMap)]],
+        dict[str, Annotated[ColumnMap, Short("metric")]],
         Field(default_factory=dict, description="meaning of columns: a metric, or metric, labels, unit, total"),
     ]
     where: Annotated[

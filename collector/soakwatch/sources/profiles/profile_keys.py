@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from soakwatch.core.regex import user_regex
 from soakwatch.core.units import Seconds
-from soakwatch.core.validation import Several
+from soakwatch.core.validation import Several, Short
 from soakwatch.sources.platforms.platform_section import PlatformShape
 
 _OID = re.compile(r"[0-2](\.(0|[1-9][0-9]{0,9})){1,127}")
@@ -42,10 +42,6 @@ def _word(words: str) -> str:
     if _WORD.fullmatch(words) is None:
         raise ValueError(f"{words!r} is not a name: small letters, digits and _ only, and no digit first")
     return words
-
-
-def _whole(value: object) -> object:
-    return {"oid": value} if isinstance(value, str | int | float | list) else value
 
 
 Oid = Annotated[str, AfterValidator(_oid)]
@@ -131,7 +127,7 @@ class ColumnShape(ProfileModel):
     ]
 
 
-OneColumn = Annotated[ColumnShape, BeforeValidator(_whole, json_schema_input_type=str | list[str] | ColumnShape)]
+OneColumn = Annotated[ColumnShape, Short("oid")]
 
 
 class JoinShape(ColumnShape):
