@@ -219,6 +219,7 @@ def _generator(source: ReportSource, target: str, name: str, keys: list[SeriesKe
     for key in sorted(keys):
         by_metric.setdefault(key.metric, []).append(key)
 
+    # What is taken here is no longer among the others, which are shown as they are.
     def taken(metric: str, read: Callable[[Series], Series]) -> Series | None:
         series = [read(source.series(key)) for key in by_metric.pop(metric, [])[:1]]
         return next((entry for entry in series if len(entry.finite())), None)
@@ -226,6 +227,7 @@ def _generator(source: ReportSource, target: str, name: str, keys: list[SeriesKe
     def rate(side: str, what: str, word: str) -> LoadTrace | None:
         found = [taken(name, lambda entry: entry.spaced().rate()) for name in flows(side, what, kind=COUNTER)]
         found += [taken(name, lambda entry: entry) for name in flows(side, what, kind=GAUGE)]
+        # a rate that the generator tells is better than one made of its counter
         best = next((series for series in reversed(found) if series is not None), None)
         return None if best is None else LoadTrace(word, best)
 

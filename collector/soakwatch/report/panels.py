@@ -219,19 +219,10 @@ def _drawn(
         notes.append(f"{read - len(seen)} of {read} stayed at zero")
     heat = None
     shown = list(seen)
-    if len(seen) > LINES:
+    if len(seen) > LINES:  # so many lines cover one another
         worst = sorted(seen, key=lambda summary: (summary.key not in objected, -summary.high))[:MAX_ROWS]
         rows = sorted(worst, key=lambda summary: order_of(summary.key))
-        heat = HeatMap(
-            target,
-            json.dumps([target, topic.title], ensure_ascii=False, separators=(",", ":")),
-            labels_of([summary.key for summary in rows], several=several),
-            (np.stack([summary.row for summary in rows]) * scale.factor).astype(np.float32),
-            window,
-            scale.label,
-            topic.how,
-            seen[0].unit == "By",
-        )
+        heat = _heat(target, topic, rows, scale, window, several=several, log=seen[0].unit == "By")
         notes.insert(0, f"the {topic.how} of each {show_seconds(heat.bin_s)}, hatched where samples are missing")
         if len(rows) < len(seen):
             notes.append(f"{len(rows)} of {len(seen)} series: those with findings, then the highest")
@@ -253,6 +244,22 @@ def _drawn(
         heat,
         None if heat else _limit(source, target, topic, scale, max(summary.high for summary in seen)),
         "; ".join(notes),
+    )
+
+
+def _heat(
+    target: str, topic: Topic, rows: Sequence[SeriesSummary], scale: Scale, window: Window, *, several: bool, log: bool
+) -> HeatMap:
+    """The series as rows of a heat map; ``log`` for sizes in bytes, which lie decades apart."""
+    return HeatMap(
+        target,
+        json.dumps([target, topic.title], ensure_ascii=False, separators=(",", ":")),
+        labels_of([summary.key for summary in rows], several=several),
+        (np.stack([summary.row for summary in rows]) * scale.factor).astype(np.float32),
+        window,
+        scale.label,
+        topic.how,
+        log,
     )
 
 

@@ -102,6 +102,7 @@ class Drawing:
         a logarithmic axis. A ``small`` plot has neither legend nor tools; its scale is that of all curves in
         ``scale_with``. ``trends`` are dashed lines with their own words in the legend.
         """
+        # A limit is read on a linear axis, a small plot beside others: neither is logarithmic.
         steep = limit is None and not small and is_steep(curves)
         shown = window or self._window
         words = numbered([printable(name) for name in names]) or names_of(curves)

@@ -59,10 +59,12 @@ def proof_plot(
     load_top = _ROOM * max(_peak(load) for load in loads) * load_scale.factor if load_scale else 0.0
     load_ticks = ticks_between(0.0, load_top, max(2, height // 70)) if load_top else ()
     days = page.verdict.window.seconds > _DAYS_S
+    # The margins are as wide as the words of the axes: they are known before the drawing is.
     left, right = (10.0 + _room_for(each) for each in (ticks, load_ticks))
     window = subject.window
     ends = window.begin_ns, window.end_ns, low, high
     canvas = SvgCanvas(width, height, *ends, left, width - right, 2.0 * ROW + 8, height - 22.0)
+    # What is painted first lies below: load, grid, phases, silences, moments, and the lines last.
     canvas.strokes += [
         stroke for load in loads for stroke in _load_strokes(canvas, load, _top_of(load_top, load_scale))
     ]

@@ -70,75 +70,70 @@ def blocks(page: Page) -> Sequence[Block]:
 
 
 def _facts(page: Page) -> Mapping[str, object]:
-    """Causes in their order, each with a card of the first finding of a rule; a table for what passed."""
+    """What the page draws of the findings, the targets in the order in which they failed."""
     verdict = page.verdict
     by_target: dict[str, list[int]] = {}
     for index, cause in enumerate(verdict.causes):
         by_target.setdefault(cause.target, []).append(index)
-    folding = len(verdict.targets) > _OPEN_TARGETS
-    most = max(_MAX_ROWS // max(len(verdict.targets), 1), _MIN_ROWS)
     of_several = by_target.get("", ())[:_MAX_CAUSES]
+    # A cause gets its plots and anchors when it is made: causes are made in the order in which they are read.
     shared, unsettled = (
-        [
-            _shown(page, index)
-            for index in of_several
-            if (verdict.causes[index].kind is CauseKind.UNSETTLED) is unsettled_ones
-        ]
+        [_shown(page, n) for n in of_several if (verdict.causes[n].kind is CauseKind.UNSETTLED) is unsettled_ones]
         for unsettled_ones in (False, True)
     )
-    clauses: dict[str, list[str]] = {}
-    for problem in verdict.problems:
-        for name in problem.targets:
-            clauses.setdefault(name, []).append(clause(problem.finding, where=False).removeprefix(f"{name} "))
-    causes_of: list[list[ShownCause]] = []
-    targets: list[dict[str, object]] = []
     first = {name: -n for n, problem in enumerate(reversed(verdict.problems)) for name in problem.targets}
 
     def rank(entry: tuple[int, TargetVerdict]) -> tuple[int, int]:
         return _ORDER.index(entry[1].outcome), first.get(entry[1].target, 1)
 
+    lined, targets = [*shared], []
     for place, target in sorted(enumerate(verdict.targets, 1), key=rank):
         own = by_target.get(target.target, [])
-        told = [_shown(page, index) for index in own[:_MAX_CAUSES]]
-        decided = [shown for shown in told if not undecided(shown.cause)]
-        open_ = [shown for shown in told if undecided(shown.cause)]
-        causes_of.append([*decided, *open_])
-        unread = sum(len(shown.cause.findings) for shown in open_)
-        passed = [f for f in verdict.findings if f.target == target.target and f.outcome is Outcome.PASS]
-        further = [p for index in own[_MAX_CAUSES:] for p in verdict.causes[index].findings]
-        targets.append(
-            {
-                "verdict": target,
-                "place": place,
-                "words": "; ".join(clauses.get(target.target, ())) or target.reason,
-                "open": target.outcome is Outcome.FAIL and len(targets) < _OPEN_TARGETS,
-                "calm": folding and not decided and target.outcome in {Outcome.PASS, Outcome.NOT_APPLICABLE},
-                "causes": decided,
-                "undecided": open_,
-                "undecided_words": f"{counted(unread, 'check')} undecided",
-                "further": _rows(page, further[:most]),
-                "left_out": len(further[most:]),
-                "passed": sorted(sorted(passed, key=_margin)[:most], key=worst_first),
-                "passing": len(passed),
-                "by_rule": ", ".join(
-                    f"{count} {rule}" for rule, count in sorted(Counter(f.rule for f in passed).items())
-                ),
-            }
-        )
+        told = sorted((_shown(page, n) for n in own[:_MAX_CAUSES]), key=lambda shown: undecided(shown.cause))
+        further = [f for n in own[_MAX_CAUSES:] for f in verdict.causes[n].findings]
+        targets.append(_target(page, target, told, further) | {"place": place})
+        targets[-1]["open"] = target.outcome is Outcome.FAIL and len(targets) <= _OPEN_TARGETS
+        lined += told
     calm = [target for target in targets if target["calm"]]
-    lined = [*shared, *(shown for target in causes_of for shown in target), *unsettled]
-    _explain_once([card for shown in lined for card in shown.cards])
+    _explain_once([card for shown in (*lined, *unsettled) for card in shown.cards])
     defined = {(f.rule, f.version, f.definition) for f in verdict.findings if f.outcome is Outcome.PASS and f.target}
     return {
         "shared": shared,
         "unsettled": unsettled,
         "targets": targets,
         "calm": [(f"{counted(len(calm), 'target')} without a failure or warning", calm)] if calm else [],
-        "many": folding,
+        "many": len(verdict.targets) > _OPEN_TARGETS,
         "definitions": sorted(defined)[:_MAX_DEFINITIONS],
         "height": HEIGHT,
         "few_captures": _CARDS,
-        "generators": " and ".join(t.target for t in page.verdict.targets if t.role == GENERATOR),
+        "generators": " and ".join(t.target for t in verdict.targets if t.role == GENERATOR),
+    }
+
+
+def _target(page: Page, target: TargetVerdict, told: Sequence[ShownCause], further: Sequence[int]) -> dict[str, object]:
+    """One target: its causes as ``told``, the ``further`` findings as rows, and what passed, the nearest to its limit
+    first. With many targets each has fewer rows, and one without a failure or warning is folded."""
+    verdict = page.verdict
+    most = max(_MAX_ROWS // len(verdict.targets), _MIN_ROWS)
+    decided = [shown for shown in told if not undecided(shown.cause)]
+    open_ = [shown for shown in told if undecided(shown.cause)]
+    own = [problem for problem in verdict.problems if target.target in problem.targets]
+    clauses = [clause(problem.finding, where=False).removeprefix(f"{target.target} ") for problem in own]
+    passed = [f for f in verdict.findings if f.target == target.target and f.outcome is Outcome.PASS]
+    unread = sum(len(shown.cause.findings) for shown in open_)
+    folded = len(verdict.targets) > _OPEN_TARGETS and not decided
+    return {
+        "verdict": target,
+        "words": "; ".join(clauses) or target.reason,
+        "calm": folded and target.outcome in {Outcome.PASS, Outcome.NOT_APPLICABLE},
+        "causes": decided,
+        "undecided": open_,
+        "undecided_words": f"{counted(unread, 'check')} undecided",
+        "further": _rows(page, further[:most]),
+        "left_out": len(further[most:]),
+        "passed": sorted(sorted(passed, key=_margin)[:most], key=worst_first),
+        "passing": len(passed),
+        "by_rule": ", ".join(f"{count} {rule}" for rule, count in sorted(Counter(f.rule for f in passed).items())),
     }
 
 

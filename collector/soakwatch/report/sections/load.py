@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from soakwatch.core.formatting import extent, number, quantity, scale_of, small_share
@@ -74,49 +74,36 @@ def _stream(
     page: Page, generator: TrafficGenerator, stretches: Sequence[tuple[str, Window]], *, draw: bool
 ) -> dict[str, object]:
     windows = [window for _, window in stretches]
-    rows = [
-        {"word": trace.word, "cells": [_cell(figure_of(trace, w)) for w in windows]} for trace in generator.traces()
-    ]
-    if generator.answered is not None and generator.offered is not None:
-        rows.insert(
-            2,
-            {
-                "word": "answered, of offered",
-                "cells": [(quantity(answered_share(generator, w), "1"), "") for w in windows],
-            },
-        )
-    if generator.failed is not None:
-        index = next(n for n, row in enumerate(rows) if row["word"] == generator.failed.word) + 1
-        if generator.answered is not None:
-            rows.insert(
-                index,
-                {"word": "failed, of all", "cells": [(small_share(failed_share(generator, w)), "") for w in windows]},
-            )
-        if generator.failures is not None:
-            rows.insert(
-                index, {"word": "failed requests", "cells": [(number(failures_in(generator, w)), "") for w in windows]}
-            )
-    missing = (
-        []
-        if not generator.counts_requests
-        else [
-            word
-            for word, known in (
-                ("the offered rate", generator.offered),
-                ("the answered rate", generator.answered),
-                ("failures", generator.failed),
-                ("latency", generator.latency),
-            )
-            if known is None
-        ]
-    )
+    kinds = {
+        "the offered rate": generator.offered,
+        "the answered rate": generator.answered,
+        "failures": generator.failed,
+        "latency": generator.latency,
+    }
+    missing = [word for word, trace in kinds.items() if trace is None] if generator.counts_requests else []
     return {
         "name": generator.name,
         "told": _brief(generator, windows[0]),
-        "rows": rows,
+        "rows": list(_rows(generator, windows)),
         "missing": ", ".join(missing),
         "plots": _plots(page, generator) if draw else [],
     }
+
+
+def _rows(generator: TrafficGenerator, windows: Sequence[Window]) -> Iterator[dict[str, object]]:
+    """A row for each trace, with a cell for each window; shares stand below what they are shares of."""
+    for trace in generator.traces():
+        yield {"word": trace.word, "cells": [_cell(figure_of(trace, w)) for w in windows]}
+        if trace is generator.answered and generator.offered is not None:
+            shares = [(quantity(answered_share(generator, w), "1"), "") for w in windows]
+            yield {"word": "answered, of offered", "cells": shares}
+        if trace is generator.failed and generator.failures is not None:
+            yield {"word": "failed requests", "cells": [(number(failures_in(generator, w)), "") for w in windows]}
+        if trace is generator.failed and generator.answered is not None:
+            yield {
+                "word": "failed, of all",
+                "cells": [(small_share(failed_share(generator, w)), "") for w in windows],
+            }
 
 
 def _brief(generator: TrafficGenerator, run: Window) -> list[tuple[str, str]]:

@@ -31,22 +31,14 @@ def _facts(page: Page) -> Mapping[str, object]:
 
     A series that has a plot with its finding is named only; one that passed and never changed is told in words.
     """
-    judged: dict[SeriesKey, list[Finding]] = {}
-    undrawn = set()
-    for finding in sorted(page.verdict.findings, key=worst_first):
-        if finding.outcome is Outcome.NOT_APPLICABLE:
-            continue
-        for key in page.judged_by(finding):
-            if key.metric in IDENTITIES:
-                undrawn.add(f"{key.target} {key.metric} (an identity; its value has no magnitude)")
-            else:
-                judged.setdefault(key, []).append(finding)
+    judged, undrawn = _judged(page)
     order = list(Outcome)
     everything = sorted(
         judged, key=lambda k: (order.index(judged[k][0].outcome), k.metric, natural(k.object), k.target)
     )
     above = [(key, page.plotted[key]) for key in everything if key in page.plotted]
     apart = [key for key in everything if key not in page.plotted]
+    # Forty cores that passed are a crowd: of these only the ones that moved most are drawn.
     calm = Counter((k.target, k.metric) for k in apart if judged[k][0].outcome is Outcome.PASS)
     crowd = {k for k in apart if judged[k][0].outcome is Outcome.PASS and calm[k.target, k.metric] > _CROWD}
     passed = [k for k in apart if judged[k][0].outcome is Outcome.PASS]
@@ -83,6 +75,19 @@ def _facts(page: Page) -> Mapping[str, object]:
         "lines": _LINES,
         "few": _POINTS,
     }
+
+
+def _judged(page: Page) -> tuple[dict[SeriesKey, list[Finding]], set[str]]:
+    """The series that findings judged, each with its findings, the worst first; and words for those without a line."""
+    judged: dict[SeriesKey, list[Finding]] = {}
+    undrawn = set()
+    for finding in sorted(page.verdict.findings, key=worst_first):
+        for key in () if finding.outcome is Outcome.NOT_APPLICABLE else page.judged_by(finding):
+            if key.metric in IDENTITIES:
+                undrawn.add(f"{key.target} {key.metric} (an identity; its value has no magnitude)")
+            else:
+                judged.setdefault(key, []).append(finding)
+    return judged, undrawn
 
 
 def _most_varying(page: Page, keys: Sequence[SeriesKey], crowd: Collection[SeriesKey]) -> list[SeriesKey]:
