@@ -28,12 +28,12 @@ class Acknowledgement:
 
 
 def subject_of(finding: Finding) -> Subject:
-    """By what a finding is acknowledged."""
+    """The key under which a finding is acknowledged."""
     return (finding.target, finding.rule, finding.metric, finding.object)
 
 
 def acknowledgements(events: Iterable[StoredEvent]) -> Mapping[Subject, tuple[Acknowledgement, ...]]:
-    """What was said of which finding, in the order in which it was said.
+    """What was said of each finding, in order of time.
 
     The event has the finding's target and object; its detail has the rule, the metric and the reason.
     """

@@ -1,4 +1,4 @@
-"""The answer of a report: what whoever opens it must know within two minutes, in the same words in every format.
+"""The answer of a report: what its reader must know within two minutes, in the same words in every format.
 
 The verdict in one sentence; who, what, how much, since when and until when; what broke first and what followed; what is
 different from the last run of the plan; whether it can be trusted; and what to do next.
@@ -47,9 +47,8 @@ _OBJECTIONS = _HAPPENED | {Outcome.INCONCLUSIVE}
 
 @dataclass(frozen=True, slots=True)
 class ChainStep:
-    """One line of what broke first and what followed. ``when`` is a time (UTC) or says that none is known,
-    ``after`` how long after the first failure it was; ``cause`` is the index of its cause among the verdict's, -1 of
-    none."""
+    """One line of what broke first and what followed. ``when`` is a time (UTC), or says that none is known; ``after``
+    is the time since the first failure. ``cause`` is its index among the verdict's causes, -1 if it has none."""
 
     when: str
     after: str
@@ -70,10 +69,11 @@ class LoadThen:
 
 @dataclass(frozen=True, slots=True)
 class ReportAnswer:
-    """The answer. ``facts`` are names with texts: who, what, how much, since, until, load. ``steps`` are at most five,
-    ``more_steps`` counts the others. ``finding`` is the one that decides, None where nothing failed or warned;
-    ``cause`` is the index of its cause. ``proof`` is the finding whose plot proves it: the same, or what came nearest
-    to its limit. ``since_ns`` and ``until_ns`` are those of the cause; ``then`` is the load at the moment."""
+    """The answer. ``facts`` are pairs of a name and a text: who, what, how much, since, until, load. ``steps`` are at
+    most five, ``more_steps`` counts the others. ``finding`` is the one that decides, None if nothing failed or warned;
+    ``cause`` is the index of its cause. ``proof`` is the finding whose plot proves the verdict: the same, or the one
+    that came nearest to its limit. ``since_ns`` and ``until_ns`` are those of the cause; ``then`` is the load at its
+    begin."""
 
     outcome: Outcome
     word: str
@@ -95,7 +95,7 @@ class ReportAnswer:
 
     @property
     def lines(self) -> tuple[tuple[str, str], ...]:
-        """The three closing lines with what each answers."""
+        """The three closing lines, each with the question that it answers."""
         return (
             ("Against the last run", self.difference),
             ("Can I trust it?", self.trust),
@@ -132,7 +132,7 @@ def answer_of(page: Page) -> ReportAnswer:
 
 
 def issue_text(answer: ReportAnswer) -> str:
-    """The answer as plain text for an issue: nothing but facts, one a line."""
+    """The answer as plain text for an issue: facts only, one a line."""
     lines = [f"{answer.word}: {answer.sentence}", "", f"Run: {answer.run}, {answer.when}"]
     lines += [f"{name}: {text}" for name, text in answer.facts]
     if answer.steps:
@@ -149,7 +149,7 @@ def issue_text(answer: ReportAnswer) -> str:
 
 
 def chain_title(answer: ReportAnswer) -> str:
-    """The heading of the steps: a run that passed broke nothing."""
+    """The heading of the steps; a run that did not fail has only warnings."""
     if answer.outcome is Outcome.FAIL:
         return "What broke first, and what followed"
     return "Warnings, in order of time"
@@ -163,7 +163,8 @@ def _when(verdict: Verdict) -> str:
 
 
 def _leading(verdict: Verdict) -> tuple[int, Cause | None]:
-    """The cause that decides: the first that is told, else what is undecided and required, else the first warning."""
+    """The cause that decides, with its index: the first with the verdict's outcome that is not waived, else the first
+    warning."""
     causes = list(enumerate(verdict.causes))
     for outcome in (verdict.outcome, Outcome.WARN):
         for index, cause in causes:
@@ -197,7 +198,7 @@ def _facts(
 
 
 def _done_by_people(page: Page) -> list[tuple[str, str]]:
-    """That somebody stopped the run, or has seen findings: nothing where nobody did."""
+    """Facts about what people did: they stopped the run, or acknowledged findings."""
     done = []
     stop = next((event for event in page.events if event.kind == STOP), None)
     if stop is not None:
@@ -235,7 +236,7 @@ def _what(finding: Finding) -> str:
 
 
 def _how_much(finding: Finding) -> str:
-    """The rate, from where to where, and what is allowed; of what does not grow the measured value and its limit."""
+    """Of growth the rate, both ends and the limit; of anything else the measured value and its limit."""
     numbers, rate = finding.numbers, growth_rate(finding)
     if rate is None:
         parts = [] if finding.measured is None else [quantity(finding.measured, finding.unit)]
@@ -259,7 +260,7 @@ def _then(page: Page, since_ns: int) -> LoadThen:
 
 
 def _load(page: Page, cause: Cause | None, window: Window) -> str:
-    """The load at the moment, with the phase; where there is no moment, the mean of the stretch that was judged."""
+    """The load and the phase at the moment of the cause; without a moment, the mean load of the judged window."""
     since_ns = None if cause is None else cause.since_ns
     if since_ns is not None and page.load:
         then = load_then(page.load, since_ns)
@@ -278,7 +279,7 @@ def _since(verdict: Verdict, cause: Cause, finding: Finding) -> str:
 
 
 def _until(verdict: Verdict, cause: Cause, finding: Finding) -> str:
-    """When a limit is reached if it goes on; else when the last moment was."""
+    """When the limit will be reached at this rate; without a forecast, the last moment."""
     if finding.forecast is not None and (words := forecast_words(finding.forecast)):
         return words
     if traits_of(finding.rule).marks is Marks.WHOLE:
@@ -287,7 +288,8 @@ def _until(verdict: Verdict, cause: Cause, finding: Finding) -> str:
 
 
 def _steps(page: Page) -> tuple[tuple[ChainStep, ...], int]:
-    """What failed, in the order that is told everywhere, one line a cause; then what warned."""
+    """What failed, one line a cause, in the order that every format has; then what warned; and how many are left
+    out."""
     verdict = page.verdict
     failed = problems_of(verdict.findings, verdict.causes, Outcome.FAIL)
     warned = problems_of(verdict.findings, verdict.causes, Outcome.WARN)

@@ -1,7 +1,7 @@
-"""What a section of the report says, apart from how it is drawn: sentences, tables, curves and folded lists.
+"""The content of a section, without how it is drawn: sentences, tables, curves and folded lists.
 
 A section gives the same blocks to every format; the renderers of HTML, Markdown, the terminal and plain text draw them.
-All text may come from anywhere (a device, a plan): the renderers make it harmless, sections need not.
+Text may come from anywhere (a device, a plan): the renderers make it harmless, sections need not.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ BRIEF: frozenset[Format] = frozenset({"markdown", "terminal", "text"})
 HTML: frozenset[Format] = frozenset({"html"})
 
 Tone = Literal["", "strong", "soft", "caution", "bad"]
-"""How text stands out; nothing depends on it, for a report may be printed without colour."""
+"""How text stands out. No reader may depend on it: a report may be printed without colour."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportCell:
     """A cell of a table.
 
-    ``outcome`` puts its sign and colour before the text. On the page ``link`` is the element it leads to and ``zoom``
-    the stretch of time (see ``formatting.zoom_of``) that the plots show then; ``meter`` is a share from 0 to 1 that is
-    drawn as a bar. ``lost`` are stretches (begin and end in ns) of the run that are drawn as a strip instead of text.
+    ``outcome`` puts its sign and colour before the text. On the page, ``link`` is the element that a click leads to,
+    ``zoom`` the window that the plots then show (see ``formatting.zoom_of``), and ``meter`` a share from 0 to 1 that is
+    drawn as a bar. ``lost`` are windows (begin and end in ns) in which polls were lost: a strip of the run shows them
+    in place of the text.
     """
 
     text: str
@@ -46,8 +47,8 @@ class ReportCell:
 
 @dataclass(frozen=True, slots=True)
 class ReportColumn:
-    """A column by its heading. Numbers are flushed right and never wrapped, times are never wrapped, names (of
-    targets, metrics, files) are set apart from words on the page, and reasons get most of its width there."""
+    """A column by its heading. Numbers are right-aligned; numbers and times never wrap. On the page names (of targets,
+    metrics, files) look different from words, and reasons get most of the width."""
 
     title: str
     kind: Literal["text", "number", "time", "name", "reason", "count"] = "text"
@@ -56,12 +57,12 @@ class ReportColumn:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows of cells, one cell a column; plain text stands for a cell without anything else.
+    """Rows of cells, one cell a column; a plain text is a cell without anything else.
 
-    ``brief`` is how many rows the terminal and Markdown show, ``folded_after`` how many the page shows before the
-    others are folded away. ``left_out`` counts rows that are not here at all, ``more`` says what is left out ("series
-    in the record"). ``tone`` marks the whole table, ``note`` is what a reader of the page should know of it. A
-    ``narrow`` table is as wide on the page as what it says.
+    The terminal and Markdown show the first ``brief`` rows; the page folds the rows after ``folded_after``.
+    ``left_out`` counts rows that the table does not have, and ``more`` says what they are ("series in the record").
+    ``tone`` marks the whole table, ``note`` is an explanation on the page. A ``narrow`` table is no wider on the page
+    than its text.
     """
 
     caption: str
@@ -79,9 +80,10 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A sentence. ``label`` comes first and is bold; with ``outcome`` its sign and ``word`` (or the outcome's) do.
+    """A sentence. A bold ``label`` comes first, and before it the sign of an ``outcome`` with ``word`` (or the
+    outcome's own).
 
-    ``detail`` is a second line that may be skipped by the reader.
+    ``detail`` is a second line that a reader may skip.
     """
 
     text: str
@@ -95,8 +97,8 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Preformatted:
-    """Lines that keep their blanks, such as a difference of two plans, under a summary that unfolds them (on the page;
-    without a summary they are open there)."""
+    """Lines that keep their spaces, such as a diff of two plans. The page folds them below ``summary``; without a
+    summary they are open."""
 
     summary: str
     lines: tuple[str, ...]
@@ -140,8 +142,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """Names with what is said of each: side by side on the page, or one below another where they are ``words`` with
-    their meanings."""
+    """Pairs of a name and a text. The page shows them side by side, a glossary (``words``) one below another."""
 
     pairs: Sequence[tuple[str, str]]
     words: bool = False
@@ -150,10 +151,10 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What the page alone shows, arranged by the template ``layouts/NAME.html.jinja``.
+    """What only the page shows, by the template ``layouts/NAME.html.jinja``.
 
-    ``facts`` makes the names in the template, when the page is drawn and for no other format; None leaves the block
-    out. All facts are made before any template is filled, so what stands above may link to what stands below.
+    ``facts`` returns the variables of the template, or None to leave the block out. It is called only when a page is
+    drawn. All facts are made before any template is filled, so that a block may link to a later one.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""A look at each of many series, one after the other, so that thousands of them never lie in memory together."""
+"""Summaries of many series, read one after another, so that thousands of them are never in memory together."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ def order_of(key: SeriesKey) -> tuple[object, ...]:
 def summaries_of(
     source: ReportSource, keys: Sequence[SeriesKey], window: Window, *, how: How | None
 ) -> Iterator[tuple[SeriesSummary, Series]]:
-    """Each series that has a number in the window, with its readings as drawn; rows of a heat map with ``how``."""
+    """Each series with a number in the window, and its readings as drawn. With ``how`` the summaries have rows of a
+    heat map."""
     bins = 0
     for key in keys:
         drawn, _ = as_plotted(source.series(key, window.begin_ns, window.end_ns))
@@ -63,10 +64,10 @@ def summaries_of(
 def candidates(
     source: ReportSource, keys: Sequence[SeriesKey], window: Window, first: Collection[SeriesKey]
 ) -> tuple[SeriesKey, ...]:
-    """The series that are worth reading whole, at most 300, in natural order.
+    """At most 300 series that are worth reading whole, in natural order.
 
-    Of more, those with objections (``first``) come first, then those that counted most or stood highest in three short
-    stretches at the begin, in the middle and at the end: a peak elsewhere of a series without objection may be missed.
+    If there are more, those in ``first`` (with objections) are taken, then those that counted most, or were highest, in
+    three short windows at the begin, in the middle and at the end. A peak elsewhere may be missed.
     """
     if len(keys) <= MAX_SERIES_READ:
         return tuple(sorted(keys, key=order_of))
@@ -77,7 +78,7 @@ def candidates(
 
 
 def _rough(source: ReportSource, key: SeriesKey, starts: Sequence[int], length: int) -> float:
-    """What a counter counted between the first and the last stretch, or how high a gauge stood in any of them."""
+    """What a counter counted from the first window to the last, or the highest reading of a gauge in any of them."""
     ends = starts[:: len(starts) - 1]
     first = source.series(key, ends[0], ends[0] + length).finite()
     if first.trait.kind == "counter":

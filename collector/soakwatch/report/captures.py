@@ -1,4 +1,4 @@
-"""Flight-recorder captures: intervals for which a recorder's samples, ten a second, are in the record."""
+"""Flight-recorder captures: windows of which the record has ten samples a second."""
 
 from __future__ import annotations
 
@@ -14,16 +14,14 @@ from soakwatch_model.finding import Finding, Mark
 from soakwatch_model.window import Window
 from soakwatch_rules.wording.quantities import counted, first_few
 
-_MAX_RELATED_S = 180.0  # a longer window that merely overlaps says nothing of where a finding is
+_MAX_RELATED_S = 180.0  # a longer window does not say where in it the trouble was
 _MAX_NAMES = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """One interval; ``moments`` are the reasons for it, ``more`` how many further reasons have no name here.
-
-    ``findings`` are those among the reasons.
-    """
+    """One captured window. ``moments`` are the reasons for it, ``more`` counts further reasons that are not listed, and
+    ``findings`` are those reasons that are findings."""
 
     anchor: str
     target: str
@@ -39,9 +37,10 @@ class Capture:
         return f"{words}; and {self.more} more" if self.more else words
 
     def shows(self, finding: Finding) -> bool:
-        """Whether it relates to a finding: it was captured because of it, or holds one of its moments.
+        """Whether it is evidence of a finding: it was captured because of the finding, or holds one of its moments.
 
-        A short window that it overlaps is enough; one of hours says nothing of where the finding is.
+        A finding without moments must overlap it with a short window: a window of hours does not say where the trouble
+        was.
         """
         if finding.target not in {"", self.target}:
             return False
@@ -54,14 +53,14 @@ class Capture:
 
 
 def captures_of(events: Iterable[StoredEvent]) -> tuple[Capture, ...]:
-    """The captures in the order of their time, from the events that announce them."""
+    """The captures in order of time, from the events that announce them."""
     windows = [stored.event for stored in events if stored.event.kind == WINDOW and stored.event.end_ns is not None]
     windows.sort(key=lambda event: (event.begin_ns, event.target))
     return tuple(_capture(number, event) for number, event in enumerate(windows, 1))
 
 
 def captures_text(captures: Sequence[Capture]) -> str:
-    """One line for readers who see no plot; empty where there is no capture."""
+    """The captures in one line, for formats without plots; empty if there is none."""
     if not captures:
         return ""
     reasons = [(capture, first_few([mark.text for mark in capture.moments], 1)) for capture in captures]
@@ -89,7 +88,7 @@ def _capture(number: int, event: Event) -> Capture:
 
 
 def _findings(event: Event) -> frozenset[FindingKey]:
-    """The findings for which it was made; none where the event does not say."""
+    """The findings for which the capture was made; empty if the event does not list them."""
     try:
         listed: object = json.loads(event.detail["findings"])
     except (KeyError, ValueError, RecursionError):

@@ -20,9 +20,9 @@ _FAULTS = frozenset({Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE})
 
 
 def difference_words(verdict: Verdict, previous: PreviousRun | None) -> str:
-    """What failed or warned anew and what no longer does, compared with ``previous``; with its labels that differ.
+    """What is new, worse, fixed or the same since ``previous``, and which labels differ.
 
-    What the earlier run did not judge is not called new.
+    A failure of what the earlier run did not judge is not called new.
     """
     if previous is None:
         return "This is the first run of this plan in its folder."
@@ -55,7 +55,7 @@ def _changed_verdict(verdict: Verdict, previous: PreviousRun) -> str:
 
 
 def _named(keys: Sequence[Key]) -> str:
-    """The first few by rule and object; what several rules say of one thing is one."""
+    """The first few by object and rule, each once."""
     names = list(dict.fromkeys(_name(key) for key in keys))
     more = len(names) - _MAX_NAMED
     return ", ".join(names[:_MAX_NAMED]) + (f" and {counted(more, 'other')}" if more > 0 else "")
@@ -69,7 +69,7 @@ def _name(key: Key) -> str:
 
 
 def _then(verdict: Verdict, previous: PreviousRun, keys: Sequence[Key]) -> str:
-    """What was measured of the first then and is now, where both are known in one unit."""
+    """The measured values of the first of them, then and now; empty unless both are known in one unit."""
     key = keys[0]
     before = previous.figures.get(key)
     finding = next((finding for finding in verdict.findings if key_of(finding) == key), None)
@@ -105,7 +105,7 @@ def trust_words(verdict: Verdict, load: Sequence[TrafficGenerator]) -> str:
 
 
 def _coverage(verdict: Verdict) -> tuple[str, bool]:
-    """The share of all polls, and the required source that lost most where that is too many."""
+    """The share of polls that were answered; and with False the required source that lost most, if it lost too many."""
     due, got = (sum(getattr(ledger, key) for ledger in verdict.ledgers) for key in ("due", "got"))
     if not due:
         return "nothing was polled", False
@@ -132,7 +132,7 @@ def _undecided(verdict: Verdict) -> tuple[str, bool]:
 
 
 def _record(verdict: Verdict) -> tuple[str, bool]:
-    """Whether the record is as it was sealed; its digest is told elsewhere."""
+    """Whether the record is as it was sealed, in words and as a truth value; its digest stands elsewhere."""
     checked = verdict.checked
     if checked is None or verdict.preliminary:
         return "", True
@@ -174,7 +174,7 @@ def next_step(verdict: Verdict, finding: Finding | None) -> str:
 
 
 def _growth_left_open(verdict: Verdict) -> str:
-    """What would decide the growth of which nothing is said though the run passed; "" where all of it was decided."""
+    """What would decide the growth that is undecided although the run passed; "" if all of it is decided."""
     left = [
         f
         for f in verdict.findings

@@ -1,4 +1,4 @@
-"""What a report for people is printed on: within the width of a terminal, uncut and plain where there is none."""
+"""Prints a report: wrapped to the width of a terminal; plain and uncut into a pipe or file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NARROWEST = 30
 
 
 class ConsoleWriter:
-    """Lines and tables on a console. All text may come from anywhere: none of it steers the terminal."""
+    """Lines and tables on a console. Text may come from anywhere: control characters in it never reach the terminal."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -32,16 +32,16 @@ class ConsoleWriter:
 
     @property
     def spark_width(self) -> int:
-        """How wide spark lines are, in cells: what the terminal leaves beside their words."""
+        """The width of spark lines in cells: what their words leave of the terminal."""
         return min(max(self.width - 40, 20), 60) if self.terminal else 40
 
     @property
     def steps(self) -> str:
-        """The signs of spark lines, lowest first."""
+        """The characters of spark lines, the lowest first."""
         return BLOCKS if self.blocks else PLAIN
 
     def say(self, *parts: Part, indent: int = 0, hang: int | None = None) -> None:
-        """One line; on a terminal it is wrapped, and what follows stands ``hang`` cells in."""
+        """One line. A terminal wraps it, and indents the further lines by ``hang`` cells."""
         text = self._text(parts)
         first = " " * indent
         if not self.terminal:
@@ -54,11 +54,11 @@ class ConsoleWriter:
             self._print(Text(first if number == 0 else rest).append_text(line))
 
     def uncut(self, *parts: Part) -> None:
-        """One line that is never wrapped here: a command or an address that is copied in one piece."""
+        """One line that is never wrapped: a command or an address, to be copied in one piece."""
         self._print(self._text(parts))
 
     def gap(self) -> None:
-        """An empty line between what was printed and what comes."""
+        """An empty line, unless nothing was printed yet."""
         if self._begun:
             self._print(Text(""))
 
@@ -68,8 +68,8 @@ class ConsoleWriter:
         self._print(self._text([(words, "bold underline" if self.terminal else "")]))
 
     def table(self, head: Sequence[str], rows: Sequence[Sequence[Part]], right: Sequence[int] = ()) -> None:
-        """Rows of cells. Figures (``right``) stay in one piece, text is wrapped between words; without a terminal
-        nothing is. Where the longest words of the columns do not fit beside each other a row is a line of its cells."""
+        """Rows of cells. Columns of numbers (``right``) never wrap, text wraps between words; without a terminal
+        nothing wraps. If the longest words of all columns do not fit side by side, each row becomes a line."""
         if not self.terminal:
             lines = [[self._text([cell]).plain for cell in row] for row in (head, *rows)]
             widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
@@ -116,7 +116,8 @@ class ConsoleWriter:
 
 
 def _breaks(plain: str, room: int) -> list[int]:
-    """Where the second and each further line of ``room`` cells begins: only before a word, so that a path stays whole.
+    """Where the second and each further line of at most ``room`` cells begins: always before a word, so that a path
+    stays whole.
 
     >>> _breaks("see /srv/runs/night for more", 10)
     [4, 20]
@@ -132,5 +133,5 @@ def _breaks(plain: str, room: int) -> list[int]:
 
 
 def words_of(part: Part) -> str:
-    """What a cell says; "" where it says that there is nothing."""
+    """The text of a cell; "" for a dash, which stands for nothing."""
     return (part if isinstance(part, str) else part[0]).strip(" –")

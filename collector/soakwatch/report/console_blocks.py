@@ -43,7 +43,8 @@ def head(outcome: Outcome, words: str) -> Part:
 
 
 def print_section(writer: ConsoleWriter, section: ReportSection, page: Page) -> None:
-    """The section with its heading; a single sentence needs none. Nothing where it says nothing on a console."""
+    """Prints a section with its heading. A single sentence has no heading; a section without a block for consoles
+    prints nothing."""
     form: Format = "terminal" if writer.terminal else "text"
     blocks = section.blocks_in(page, form)
     if not blocks:

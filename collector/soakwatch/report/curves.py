@@ -1,4 +1,5 @@
-"""What is drawn of a series: counters as rates, human units, few points, no spike lost, no hole bridged."""
+"""Series made ready for a plot: counters as rates, readable units, few points; every spike stays, and no line crosses a
+gap."""
 
 from __future__ import annotations
 
@@ -22,9 +23,9 @@ Readings = NDArray[np.float64] | NDArray[np.int64] | NDArray[np.uint64]
 class Curve:
     """A thinned line: ``time_ms`` and ``value`` (already in ``unit``, NaN where the line breaks).
 
-    ``readings`` is the length of the series it stands for, ``low``/``high`` its true extremes in ``unit`` (None if
-    nothing can be drawn), ``note`` what was done to it. ``constant`` is the one value that every reading has, in words;
-    empty if they differ. ``rate`` says that the values are increments per second of a counter.
+    ``readings`` is the length of the whole series, ``low``/``high`` are its true extremes in ``unit`` (None if nothing
+    can be drawn), ``note`` says what was done to it. ``constant`` is the value of every reading, in words; empty if
+    they differ. With ``rate`` the values are increments per second of a counter.
     """
 
     key: SeriesKey
@@ -45,8 +46,8 @@ class Curve:
 def curve_of(series: Series, points: int, scale: Scale | None = None) -> Curve:
     """At most about ``points`` points of the series, chosen so that every spike survives: see ``_telling``.
 
-    A restart of a counter and a silence of more than 3.5 times the usual distance break the line. ``scale`` is that
-    of the lines it stands beside; without one it gets its own.
+    A restart of a counter and a silence of more than 3.5 times the usual distance break the line. ``scale`` is shared
+    with the lines beside it; without one the curve gets its own.
     """
     drawn, note = as_plotted(series)
     good = drawn.finite()
@@ -84,13 +85,13 @@ def _constant(series: Series) -> str:
 
 
 def breaks(drawn: Series, good: Series) -> Places:
-    """Before which readings of ``good`` the line breaks: behind a hole, or behind readings that are no numbers."""
+    """Indexes in ``good`` before which the line breaks: after a gap, or after readings that are no numbers."""
     if len(good) < 2:
         return np.empty(0, dtype=np.int64)
     steps = np.diff(good.time_ns)
     planned = (drawn.cadence_s or 0.0) * 1e9
     gaps = np.empty(0, dtype=np.int64)
-    if float(steps.max()) > _GAP * planned:  # else there is none, whatever is usual
+    if float(steps.max()) > _GAP * planned:  # else no gap is possible, whatever distance is usual
         gaps = np.flatnonzero(steps > _GAP * max(planned, float(np.median(steps)))) + 1
     if len(good) < len(drawn):
         indices = np.searchsorted(drawn.time_ns, good.time_ns)
@@ -101,9 +102,10 @@ def breaks(drawn: Series, good: Series) -> Places:
 def thinned(
     time_ns: NDArray[np.int64], values: Readings, gaps: Places, points: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Times (ms) and values of about ``points`` of the readings, all finite; a NaN at each of the ``gaps`` kept.
+    """Times (ms) and values of about ``points`` of the readings, all finite; a NaN at each gap that is kept.
 
-    Lowest and highest of every stretch and both sides of the first 200 gaps are among them; no line crosses a gap.
+    The lowest and the highest reading of every stretch and both sides of the first 200 gaps are kept; no line crosses a
+    gap.
     """
     picked = np.arange(values.size)
     if values.size > points:
@@ -119,9 +121,10 @@ def thinned(
 
 
 def _telling(elapsed_ns: Places, values: Readings, points: int) -> tuple[Places, Places]:
-    """Positions of what must be drawn: lowest and highest of each of points // 4 equal stretches, and the shape.
+    """Indexes of the readings to draw: the lowest and the highest in each of points // 4 equal stretches, and those
+    that give the line its shape.
 
-    MinMaxLTTB alone draws the shape of the line, but of two spikes in one of its stretches it may keep one only.
+    MinMaxLTTB alone gives the shape, but of two spikes in one of its stretches it may drop one.
     """
     from tsdownsample import MinMaxDownsampler, MinMaxLTTBDownsampler
 

@@ -14,9 +14,9 @@ REPORT_FILES = {"html": "report.html", "json": "verdict.json", "junit": "junit.x
 
 
 def write_reports(view: RecordView, verdict: Verdict, folder: Path) -> tuple[str, ...]:
-    """Write report.html, verdict.json, junit.xml and report.md, each by itself: one that cannot be written keeps no
-    other from being written. They are as open as the record. A sentence for each failure: its path and the reason."""
-    # Pages are not for a collector that runs for days, nor for its live judge.
+    """Write report.html, verdict.json, junit.xml and report.md with the access rights of the record. If one cannot be
+    written the others still are. Returns a sentence for each failure: its path and the reason."""
+    # Imported late: a collector that runs for days, and its live judge, need no pages.
     from soakwatch.report.answer import answer_of
     from soakwatch.report.html import html_of
     from soakwatch.report.json import render_json
@@ -44,7 +44,7 @@ def write_reports(view: RecordView, verdict: Verdict, folder: Path) -> tuple[str
 
 
 def write_files(view: RecordView, folder: Path) -> list[Path]:
-    """Write every file of a record below a folder, under its name; what lies there under such a name is replaced.
+    """Write every file of a record below a folder, under its name; a file of the same name is replaced.
 
     Raises RecordError if the folder cannot be written.
     """
@@ -62,7 +62,7 @@ def write_files(view: RecordView, folder: Path) -> list[Path]:
 
 
 def _write(path: Path, text: str, mode: int) -> None:
-    """Write a file so that whoever reads it finds all of it. Raises OSError."""
+    """Write a file in one step: no reader finds half of it. Raises OSError."""
     draft = path.with_name(f"{path.name}.part")
     try:
         write_private(draft, text, mode)

@@ -16,9 +16,10 @@ _MAX_NAMED = 4
 
 @dataclass(frozen=True, slots=True)
 class FindingFlag:
-    """A finding as it is marked in a plot: its number, how bad it is, what it says, and where (UTC ns).
+    """A finding as a plot marks it: number, outcome, text, and time (UTC ns).
 
-    A ``moment`` is where something happened, with an end if it lasted; else it is the window that was judged.
+    With ``moment`` the time is when something happened, with an end if it lasted; else it is the window that was
+    judged.
     """
 
     number: int
@@ -30,7 +31,8 @@ class FindingFlag:
 
 
 def flagged(flags: Sequence[FindingFlag], window: Window) -> tuple[list[PlotMoments], list[FindingSpots]]:
-    """The findings with their numbers at the bottom: verticals at their moments, bars along windows without any."""
+    """The moments of the findings as verticals; and signs with their numbers at the bottom, with bars along the windows
+    of findings without a moment."""
     moments: list[PlotMoments] = []
     spots: list[FindingSpots] = []
     present = [outcome for outcome in OUTCOMES if any(flag.outcome is outcome for flag in flags)]
@@ -51,7 +53,8 @@ def flagged(flags: Sequence[FindingFlag], window: Window) -> tuple[list[PlotMome
 
 
 def moment(begin_ns: int, end_ns: int | None, text: str, alpha: float, window: Window, name: str = "") -> PlotMoment:
-    """A moment in ms; what lasted longer than a twentieth of the window is shaded little: it hides no phase."""
+    """A moment in ms. One that lasted longer than a twentieth of the window is shaded lightly, so that phases stay
+    visible."""
     end = end_ns if end_ns is not None and end_ns > begin_ns else None
     long = end is not None and end - begin_ns > (window.end_ns - window.begin_ns) / 20
     shade = 0.0 if end is None else min(0.07, alpha) if long else alpha
@@ -59,14 +62,14 @@ def moment(begin_ns: int, end_ns: int | None, text: str, alpha: float, window: W
 
 
 def _bars(flags: Sequence[FindingFlag], window: Window) -> tuple[tuple[float, float], ...]:
-    """The windows that are not all there is; equal windows have one bar."""
+    """The windows that are shorter than the run; equal windows have one bar."""
     spans = {(flag.begin_ns, flag.end_ns or flag.begin_ns) for flag in flags}
     whole = 0.97 * (window.end_ns - window.begin_ns)
     return tuple(sorted((begin // 10**6, end // 10**6) for begin, end in spans if end - begin < whole))
 
 
 def _clusters(flags: Sequence[FindingFlag], window: Window) -> list[list[FindingFlag]]:
-    """Flags so near to one another that their numbers would cover each other, together."""
+    """The flags in groups: those of a group are so close that their numbers would overlap."""
     near = (window.end_ns - window.begin_ns) // 40
     clusters: list[list[FindingFlag]] = []
     for flag in sorted(flags, key=lambda each: (each.begin_ns, each.number)):

@@ -58,7 +58,7 @@ def headline(verdict: Verdict, load: Sequence[TrafficGenerator]) -> str:
 
 
 def load_of(load: Sequence[TrafficGenerator], since_ns: int | None, window: Window) -> str:
-    """The load under which something failed: that of its moment; where it has none, the mean of its stretch."""
+    """The load under which something failed: that of its moment; without a moment, the mean of its window."""
     if since_ns is not None:
         return load_then(load, since_ns)
     mean = under(load, window).removeprefix("under ")
@@ -66,8 +66,8 @@ def load_of(load: Sequence[TrafficGenerator], since_ns: int | None, window: Wind
 
 
 def load_then(load: Sequence[TrafficGenerator], time_ns: int | None) -> str:
-    """What the generators did at a moment; of one that stopped with it, what it did before. Empty where nothing is
-    known, or there is no moment."""
+    """The load at a moment; of a generator that stopped then, the load just before. Empty if it is unknown, or there is
+    no moment."""
     if time_ns is None:
         return ""
     known = [
@@ -106,8 +106,8 @@ def _why(verdict: Verdict) -> str:
 
 
 def _undecided_words(verdict: Verdict, finding: Finding) -> str:
-    """Why a finding is inconclusive. Samples may be missing though every poll was answered, as where a generator prints
-    nothing: polls were lost only where a rule that counts them says so."""
+    """Why a finding is inconclusive. Missing samples do not mean lost polls (a generator may print nothing): polls were
+    lost only if a rule that counts them says so."""
     if finding.why is InconclusiveReason.GAP:
         open_ = [f for f in verdict.findings if f.outcome is Outcome.INCONCLUSIVE]
         if polls := [f for f in open_ if traits_of(f.rule).family is Family.POLLS]:

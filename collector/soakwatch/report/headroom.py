@@ -30,7 +30,7 @@ _STATED = {
     )
     if _UNITS.get(used) == _UNITS[limit]
 }
-"""What is used up, and the metric in which the device states, in the same unit, how much there is."""
+"""The metrics of what is used, each with the metric (of the same unit) in which the device states how much there is."""
 _SHARES = tuple(metric.name for metric in CATALOGUE if metric.unit == "1" and metric.growth == UP)
 _PROCESSORS = ("system.cpu.utilization", "system.cpu.module.utilization")
 _MAX_SERIES_READ, _END = 200, 0.05  # series; the part of a run that is its end
@@ -62,7 +62,7 @@ class Headroom:
 
 
 def rooms(source: ReportSource, findings: Iterable[Finding]) -> tuple[tuple[Headroom, ...], int]:
-    """The worst first, what is beyond its limit before everything; and how many series were not looked at."""
+    """All headrooms, the worst first; and how many series were not read."""
     all_findings = tuple(findings)
     growing = _forecasts(all_findings)
     stated, left_out = _stated(source, growing)
@@ -78,14 +78,15 @@ def nearest_limit(findings: Iterable[Finding]) -> Headroom | None:
 
 
 def _worst_first(room: Headroom) -> tuple[object, ...]:
-    """What is beyond a limit, what is used up within a week, what can run out at all, and the limits of rules."""
+    """Sorting key: what is beyond its limit, then what is used up within a week, then other limits of the device, then
+    limits of rules."""
     soon_s = room.after_s if room.after_s < _SOON_S else math.inf
     ruled = room.of.startswith(_RULE)
     return (room.room >= 0, soon_s, ruled, room.room, room.target, room.about[0], natural(room.about[1]))
 
 
 def _judged(finding: Finding) -> Headroom | None:
-    """The room of a finding below an upper limit of its rule; None where there is no such limit, or none above zero."""
+    """The headroom of a finding below the upper limit of its rule; None if there is no such limit, or it is zero."""
     measured, limit = finding.measured, finding.limit
     if measured is None or not limit or _without_row(finding.rule) or finding.outcome is Outcome.NOT_APPLICABLE:
         return None
@@ -108,8 +109,8 @@ def _judged(finding: Finding) -> Headroom | None:
 
 
 def _left(finding: Finding, measured: float, limit: float) -> float:
-    """The share of the headroom that is left. Growth is held against what it may grow by, not against its level: the
-    limit lies so near to the level that even a flat process would seem to have little left."""
+    """The share of the limit that is left. Growth is compared with the growth that is allowed, and not with the level:
+    that limit is so near to the level that even a flat process would seem to have little left."""
     grew = finding.fact(Growth)
     if grew is not None and grew.change is not None and grew.tolerance:
         return 1 - abs(grew.change) / grew.tolerance if (grew.change > 0) == (limit > 0) else 1.0
@@ -117,7 +118,8 @@ def _left(finding: Finding, measured: float, limit: float) -> float:
 
 
 def _without_row(rule: str) -> bool:
-    """Whether no row is made of a rule: of polls, the set-up, other runs, and what is here by the device's limit."""
+    """Whether a rule has no row: one on polls, the set-up or other runs, or one whose limit is here already as the
+    device's."""
     traits = traits_of(rule)
     return traits.judges is not Judges.DEVICE or traits.limit in {Limit.ROOM, Limit.RUNS}
 
@@ -126,7 +128,7 @@ Key = tuple[str, str, str]
 
 
 def _forecasts(findings: Iterable[Finding]) -> Mapping[Key, Finding]:
-    """What was said of the growth of each series; the gravest where several were."""
+    """The finding on the growth of each series; of several the gravest."""
     order = list(Outcome)
     by_series: dict[Key, Finding] = {}
     for finding in findings:
@@ -193,7 +195,7 @@ def _room(series: Series, limit: float, growth: Finding | None) -> Headroom | No
 
 
 def _outlook(metric: str, growth: Finding | None) -> tuple[str, float]:
-    """Until when it is used up, in words and in seconds."""
+    """When it will be used up, in words and in seconds."""
     if metric in _PROCESSORS:
         return "", math.inf
     if growth is None:

@@ -49,7 +49,7 @@ def render_html(source: ReportSource, verdict: Verdict, earlier: ReportSource | 
 
 
 def html_of(page: Page) -> str:
-    """The same of a page that is open; its plots are drawn into it, so it is the last that is made of it."""
+    """The report of an open page. Its plots are drawn into the page: make the other formats before."""
     verdict = page.verdict
     known = [
         (section, [_drawn(block, page) for block in section.blocks_in(page, "html")]) for section in all_sections()
@@ -92,7 +92,7 @@ def _environment() -> Environment:
 
 
 def _laid(layout: Layout, facts: Mapping[str, object]) -> Markup:
-    """A layout with its facts."""
+    """A layout, filled with its facts."""
     return Markup(_environment().get_template(f"layouts/{layout.name}.html.jinja").render(facts))  # noqa: S704 - autoescaped
 
 
@@ -104,8 +104,8 @@ def compile_templates() -> None:
 
 
 def _drawn(block: Block, page: Page) -> tuple[str, Block, object]:
-    """A block by the name of its kind, with what the template needs beside it: a table's cells, a plot's element, the
-    facts of a layout (None where it is left out)."""
+    """The kind of a block, the block, and what its template needs beside it: the cells of a table, the element of a
+    plot, the facts of a layout (None if it is left out)."""
     parts: object = ()
     if isinstance(block, Layout):
         parts = block.facts()
@@ -132,12 +132,13 @@ def plots_style() -> str:
 
 
 def script_text(name: str) -> str:
-    """A script without the comments that stand on lines of their own: they are for who reads the source."""
+    """A script without its comment lines, which only readers of the source need."""
     return _COMMENT.sub("", asset(name))
 
 
 def page_environment(load: Callable[[str], str] = asset) -> Environment:
-    """Where the templates of pages are rendered: escaped, with the filters and signs of reports; ``load`` reads one."""
+    """The environment of all page templates: it escapes, and has the filters and signs of reports; ``load`` reads a
+    template."""
     environment = Environment(
         autoescape=True,
         undefined=StrictUndefined,

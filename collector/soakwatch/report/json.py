@@ -119,7 +119,7 @@ def _changed(difference: Changed) -> dict[str, Tree]:
 
 
 def _set_aside(found: SetAside) -> Tree:
-    """Readings of one series that cannot be, and that no rule saw."""
+    """Impossible readings of one series, which no rule saw."""
     return {
         "target": found.target,
         "metric": found.metric,
@@ -213,7 +213,7 @@ def _numbers(numbers: Mapping[str, float]) -> dict[str, Tree]:
 
 
 def _fact(fact: Fact) -> dict[str, Tree]:
-    """A fact with the name of its kind: what programs may rely on, where the reason is for people."""
+    """A fact with the name of its kind. Programs may rely on facts; the reason is for people."""
     values: dict[str, Tree] = {each.name: getattr(fact, each.name) for each in fields(fact)}
     known = {name: _known(value) if isinstance(value, float) else value for name, value in values.items()}
     return {"fact": type(fact).__name__} | known

@@ -61,8 +61,8 @@ class TrafficGenerator:
 
     @property
     def rate(self) -> LoadTrace | None:
-        """What stands for the load behind every plot: the answered requests, else packets or bits that were sent (of a
-        sink: received), else the next best rate."""
+        """The rate that is drawn as the load behind plots: answered (else offered) requests, else packets
+        or bits sent (or received, by a sink), else the next best rate."""
         rates = [
             trace for trace in self.others if trace.series.trait.unit.endswith("/s") and trace.word not in _NO_RATE
         ]
@@ -71,14 +71,17 @@ class TrafficGenerator:
 
     @property
     def asked(self) -> LoadTrace | None:
-        """What was to be sent, which no failure of the device lowers; not known: what stands for the load."""
+        """The rate that the generator was to send, which no failure of the device lowers; if unknown, ``rate``."""
         to_send = next((trace for trace in (*self.packets, *self.bits) if "offered" in trace.word), None)
         return self.offered or to_send or self.rate
 
     def rate_at(self, time_ns: int) -> float | None:
-        """The load at a moment. It is the rate that was to be sent, if about as much went through at that reading or at
-        the one before (in the reading of a failure little does). Otherwise it is what went through, for a generator
-        that has ended may still report the rate that it was to send. None where it is not known."""
+        """The load at a moment; None if it is unknown.
+
+        It is the rate that was to be sent, if about as much went through at that reading or at the one before (during a
+        failure little does). Otherwise it is the rate that went through: a generator that has ended may still report
+        what it was to send.
+        """
         if self.rate is None or self.asked is None:
             return None if self.rate is None else value_at(self.rate.series, time_ns)
         real, wanted = value_at(self.rate.series, time_ns), value_at(self.asked.series, time_ns)
@@ -90,7 +93,7 @@ class TrafficGenerator:
 
     @property
     def counts_requests(self) -> bool:
-        """Whether it asks and is answered, rather than send packets."""
+        """Whether it sends requests that are answered, and not packets."""
         return self.offered is not None or self.answered is not None or self.failed is not None
 
     @property
@@ -100,7 +103,7 @@ class TrafficGenerator:
         return words.get("latency p99") or next(reversed(self.latencies), None)
 
     def traces(self) -> tuple[LoadTrace, ...]:
-        """Everything, in the order of a table."""
+        """All of its traces, in the order of a table."""
         first = [trace for trace in (self.offered, self.answered, self.failed) if trace is not None]
         lost = () if self.loss is None else (self.loss,)
         return (*first, *self.packets, *self.bits, *lost, *self.latencies, *self.others)
@@ -120,7 +123,7 @@ class TraceFigure:
 
 @dataclass(frozen=True, slots=True)
 class LoadLine:
-    """One generator in one window, in brief; ``missing`` names what it does not report though its kind does."""
+    """One generator in one window, in brief; ``missing`` names what others of its kind report and it does not."""
 
     name: str
     figures: tuple[TraceFigure, ...]
@@ -149,8 +152,8 @@ def figure_of(trace: LoadTrace, window: Window) -> TraceFigure:
 
 def value_at(series: Series, time_ns: int) -> float | None:
     """The mean of the readings in the half minute before a moment. At the moment itself the load may already have
-    failed, and a single reading of few requests is noise. Readings before a change of more than 40 % do not count.
-    None where there is no reading, or the last one is older than three and a half times the cadence."""
+    failed, and a single reading of few requests is noise. Readings that are 40 % off the median of the last five do not
+    count. None if there is no reading, or the last one is older than three and a half times the cadence."""
     part = series.finite()
     index = int(part.time_ns.searchsorted(time_ns, side="right")) - 1
     if index < 0 or time_ns - int(part.time_ns[index]) > _STALE * 1e9 * (series.cadence_s or 60.0):
@@ -208,7 +211,7 @@ def load_lines(load: tuple[TrafficGenerator, ...], window: Window) -> tuple[Load
 
 
 def _stream(text: str) -> str:
-    """An object's labels without the quantile, which tells lines of one stream apart."""
+    """The labels of an object without the quantile, which only separates lines of one stream."""
     if "=" not in text:
         return text
     return object_text(**{name: value for name, value in object_labels(text).items() if name != _QUANTILE})
@@ -271,7 +274,7 @@ def _generator(source: ReportSource, target: str, name: str, keys: list[SeriesKe
 
 
 def _worth(traces: list[LoadTrace]) -> tuple[LoadTrace, ...]:
-    """Those with readings; lines that could not be read only where there were any."""
+    """The traces with readings; lines that could not be read only if there were any."""
     return tuple(
         trace
         for trace in _with_readings(traces)

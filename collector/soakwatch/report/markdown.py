@@ -51,7 +51,7 @@ def render_markdown(source: ReportSource, verdict: Verdict, earlier: ReportSourc
 
 
 def markdown_of(page: Page) -> str:
-    """The same of a page that is open."""
+    """The report of an open page."""
     verdict = page.verdict
     parts: list[tuple[ReportSection, list[str]]] = []
     folded: list[Folded] = []
@@ -109,7 +109,7 @@ def _head(page: Page) -> list[str]:
 
 
 def _facts(answer: ReportAnswer) -> list[str]:
-    """The facts, two in a line: a comment of a pull request is short."""
+    """The facts, two a line: a comment on a pull request should be short."""
     told = [f"{name}: {markdown_text(text, 300)}" for name, text in answer.facts]
     return [f"- {'; '.join(told[first : first + 2])}" for first in range(0, len(told), 2)]
 

@@ -13,13 +13,13 @@ from soakwatch_rules.traits import Family, traits_of
 
 _UNKNOWN: Mapping[str, int] = {}
 LEAST = 4
-"""So many devices, or more, are shown as a table."""
+"""From this many devices on they are shown as a table."""
 
 
 @dataclass(frozen=True, slots=True)
 class MatrixCell:
-    """The worst outcome of a family of rules on one device, None where nothing was judged; ``rules`` names who said so
-    and ``count`` how often."""
+    """The worst outcome of a family of rules on one device, None if nothing was judged; ``rules`` names the rules with
+    that outcome, ``count`` counts their findings."""
 
     outcome: Outcome | None
     count: int
@@ -38,8 +38,8 @@ class MatrixRow:
 
 @dataclass(frozen=True, slots=True)
 class DeviceMatrix:
-    """The devices, the worst first, those that failed in the order in which they did; those that passed without a
-    warning come last and are counted by ``calm``."""
+    """The devices, the worst first, failed ones in the order of their failures. Those that passed without a warning
+    come last; ``calm`` counts them."""
 
     families: tuple[str, ...]
     rows: tuple[MatrixRow, ...]
@@ -56,8 +56,8 @@ def matrix_of(verdict: Verdict) -> DeviceMatrix | None:
 
 
 def live_matrix(devices: Sequence[str], findings: Sequence[Finding]) -> DeviceMatrix | None:
-    """The table of a run that goes on, by its findings so far: what is not decided yet is left out, and a device
-    without a failure or warning counts as passing so far. None where the devices are few."""
+    """The table of a running run by its findings so far. Undecided ones are left out; a device without a failure or
+    warning counts as passing so far. None if the devices are few."""
     decided = [finding for finding in findings if finding.outcome is not Outcome.INCONCLUSIVE]
     order = (Outcome.FAIL, Outcome.WARN)
     worst = {

@@ -26,8 +26,8 @@ _OBJECTIONS = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN)
 
 
 class PanelPlot(NamedTuple):
-    """Where a plot of a panel goes; ``small`` ones stand side by side below the heat map before them. ``rank`` is its
-    place among the plots that come first, 0 for others; a ``flat`` one shows nothing but zero."""
+    """A plot of a panel, and the element that holds it. ``small`` plots stand side by side below the heat map before
+    them. ``rank`` is the place among the plots that come first, 0 for others; a ``flat`` plot shows only zeros."""
 
     target: str
     title: str
@@ -53,7 +53,7 @@ def draw_panel(
     rank: int = 0,
     trends: Sequence[TrendLine] = (),
 ) -> tuple[PanelPlot, ...]:
-    """Draw a panel's plots; none where there was nothing to see."""
+    """Draw the plots of a panel; () if it has none."""
     if panel.heat is not None:
         first = drawing.draw_heat(panel.heat, flags=flags)
         elements = [(panel.title, first, False)]
@@ -90,7 +90,7 @@ def draw_panel(
 
 
 def numbered_findings(findings: Iterable[Finding]) -> tuple[tuple[int, Finding], ...]:
-    """What speaks against the run, numbered from the worst on; at most 40."""
+    """The findings that object, numbered from the worst on; at most 40."""
     order = list(Outcome)
     flagged = [f for f in findings if f.outcome in _OBJECTIONS]
     flagged.sort(key=lambda f: (order.index(f.outcome), f.target, f.rule, f.metric, natural(f.object)))
@@ -98,7 +98,8 @@ def numbered_findings(findings: Iterable[Finding]) -> tuple[tuple[int, Finding],
 
 
 def flags_of(panel: OverviewPanel, findings: Sequence[tuple[int, Finding]], window: Window) -> tuple[FindingFlag, ...]:
-    """The numbered findings on what a panel shows, at their moments; one without any along its window."""
+    """Flags for the numbered findings on the metrics of a panel: at their moments, or along the window of one without a
+    moment."""
     flags = []
     for number, finding in findings:
         if finding.target != panel.target or (finding.metric and finding.metric not in panel.metrics):
@@ -120,10 +121,11 @@ def live_document(
     *,
     first: bool = False,
 ) -> LiveDocument:
-    """The overview of a run that goes on, in ``window``; of a run without a reading there is no panel.
+    """The overview of a running run in ``window``; it has no panel if nothing was read.
 
-    ``rates`` are what grows so far: drawn as trends. With ``first`` only the few panels that matter most, of few points
-    and soon made. Elements are named ``panel-1`` (or ``first-1``) and so on; axes of values follow what a page adds.
+    ``rates`` (what grows so far) are drawn as trends. With ``first`` only the few panels that matter most are made, of
+    few points and quickly. Elements are named ``panel-1`` (or ``first-1``) and so on; the axes of values follow the
+    readings that a page adds.
     """
     load = _load(source, window)
     events = tuple(stored.event for stored in source.events() if stored.event.kind != WINDOW)
@@ -144,7 +146,8 @@ def live_document(
 
 
 def trends_of(panel: OverviewPanel, rates: Sequence[Rate], window: Window) -> tuple[TrendLine, ...]:
-    """The growth so far of the lines of a panel: straight lines through the middle of what they rest on."""
+    """The growth so far of the lines of a panel: straight lines through the middle of the readings that the rates are
+    made of."""
     trends = []
     for curve in panel.curves:
         for rate in rates:
@@ -167,5 +170,5 @@ def _load(source: ReportSource, window: Window) -> list[Curve]:
 
 
 def _late(curve: Curve) -> bool:
-    """Whether a generator's line is what came of its load, rather than the load itself."""
+    """Whether a line of a generator is a result of its load (latency, loss, failures) and not the load itself."""
     return curve.source_unit in {"s", "1"} or "lost" in curve.key.metric or "fail" in curve.key.metric

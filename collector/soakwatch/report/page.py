@@ -39,11 +39,11 @@ class Page:
     keys: frozenset[SeriesKey]
     captures: tuple[Capture, ...] = ()
     earlier: ReportSource | None = None  # the run that this one is compared with
-    previous: PreviousRun | None = None  # what this run is told to differ from: by default the plan's last one
+    previous: PreviousRun | None = None  # the run that the answer compares with: by default the plan's last one
     acknowledgements: Mapping[Subject, tuple[Acknowledgement, ...]] = field(default_factory=dict)
-    plotted: dict[SeriesKey, str] = field(default_factory=dict)  # what has a plot with its finding, and where
-    finding_anchors: dict[int, str] = field(default_factory=dict)  # findings (by id) that can be linked to, and where
-    cause_anchors: dict[int, str] = field(default_factory=dict)  # causes (by index) that can be linked to, and where
+    plotted: dict[SeriesKey, str] = field(default_factory=dict)  # series with a plot beside their finding: its element
+    finding_anchors: dict[int, str] = field(default_factory=dict)  # the elements of findings (by id), for links
+    cause_anchors: dict[int, str] = field(default_factory=dict)  # the elements of causes (by index), for links
     _curves: dict[tuple[SeriesKey, int], Curve] = field(default_factory=dict)
     _drawings: list[Drawing] = field(default_factory=list)
 
@@ -83,7 +83,8 @@ class Page:
         )
 
     def events_in(self, target: str, window: Window) -> tuple[Event, ...]:
-        """Events of the target, or of none, that touch the window, but for what a source reported at its start."""
+        """Events of the target, or of no target, that overlap the window, without the identities that sources report at
+        their start."""
         return tuple(
             event
             for event in self.events

@@ -1,7 +1,7 @@
 """The colours of the plots, for a light page and for a dark one; distinguishable with every common colour blindness.
 
-No colour stands alone: lines carry numbers, findings a shape and a number, phases their names, holes are hatched.
-``theme.js`` holds the same table as ``DARK`` and picks from it when a plot is painted.
+Nothing is told by colour alone: lines have numbers, findings a shape and a number, phases their names, gaps are
+hatched. ``theme.js`` holds the same table as ``DARK`` and picks from it when a plot is painted.
 """
 
 from __future__ import annotations

@@ -101,9 +101,9 @@ def _keys_of(source: ReportSource) -> dict[str, dict[str, list[SeriesKey]]]:
 def key_panels(
     panels: Sequence[OverviewPanel], findings: Sequence[Finding], rates: Sequence[Rate]
 ) -> Mapping[int, int]:
-    """The places of the panels that matter most now, each with its rank from 1 on: those with a failure, those with a
-    warning, those that grow, then one of each usual kind, of several devices the one that has the highest readings. A
-    heat map is chosen only for a finding, a flat one never."""
+    """The panels that matter most now: their indexes, each with its rank from 1 on. First come those with a failure,
+    then those with a warning, those that grow, and one of each usual kind, of several devices that with the highest
+    readings. A heat map is chosen only for a finding, a flat panel never."""
     alarms = {(f.target, f.metric): _ALARMS.index(f.outcome) for f in reversed(findings) if f.outcome in _ALARMS}
     growing = {(rate.target, rate.metric) for rate in rates}
     urgency: list[tuple[int, int, int, int]] = []
@@ -128,10 +128,10 @@ def key_panels(
 def first_panels(
     source: ReportSource, window: Window, findings: Sequence[Finding] = (), rates: Sequence[Rate] = ()
 ) -> tuple[OverviewPanel, ...]:
-    """About the panels that ``key_panels`` would choose, of a few series each and with few points: at most
-    ``KEY_PLOTS``, so that something is seen while all series of a long run are read.
+    """A first guess at what ``key_panels`` will choose: at most ``KEY_PLOTS`` panels of a few series with few points,
+    to be seen while all series of a long run are read.
 
-    Which of several devices reads highest is not known yet: the first one, by role and name, stands for its kind.
+    Which of several devices reads highest is not known yet: the first by role and name is taken.
     """
     keys = _keys_of(source)
     roles = source.roles()
@@ -264,14 +264,14 @@ def _heat(
 
 
 def _scale(seen: Sequence[SeriesSummary]) -> Scale:
-    """One scale for all; of different things that are counted only the pace."""
+    """The scale of all series; if their units differ, plain values per second."""
     if len({summary.unit for summary in seen}) > 1:
         return Scale(1.0, "per second")
     return scale_of(seen[0].unit, max(abs(summary.high) for summary in seen))
 
 
 def _limit(source: ReportSource, target: str, topic: Topic, scale: Scale, high: float) -> float | None:
-    """What the device states as the most there can be, where the readings come near enough to see both."""
+    """The maximum that the device states, in the scale; None unless the readings come near enough to see both."""
     if not topic.limit:
         return None
     stated = source.series(SeriesKey(target, topic.limit, "")).finite()
@@ -285,8 +285,8 @@ def _calm(counted: int) -> str:
 
 
 def labels_of(keys: Sequence[SeriesKey], *, several: bool) -> tuple[str, ...]:
-    """The names of lines of one target: what their labels say, and their metric where these differ (``several``). The
-    instance of an only one is left out.
+    """The names of the lines of one target: their labels, and with ``several`` their metrics. The instance is left out
+    if there is only one.
 
     >>> key = lambda metric, of: SeriesKey("fw", metric, of)
     >>> labels_of([key("m", "process=httpd,instance=0"), key("m", "process=a,instance=1")], several=False)
@@ -301,7 +301,7 @@ def labels_of(keys: Sequence[SeriesKey], *, several: bool) -> tuple[str, ...]:
 
 
 def _alike(key: SeriesKey) -> tuple[object, ...]:
-    """What instances of one thing have in common."""
+    """What the instances of one thing have in common: the metric, and all labels but the instance."""
     labels = object_labels(key.object) if "=" in key.object else {"": key.object}
     return key.metric, *((name, value) for name, value in labels.items() if name != _INSTANCE)
 
@@ -317,5 +317,5 @@ def _label(key: SeriesKey, *, several: bool, only: bool) -> str:
 
 
 def _word(name: str, value: str, *, alone: bool) -> str:
-    """A bare number would tell nothing without its label."""
+    """The value of a label; a bare number that stands alone gets the name of its label."""
     return f"{name} {value}" if alone and value.replace(".", "", 1).isdecimal() else value

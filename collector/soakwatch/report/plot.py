@@ -1,7 +1,7 @@
-"""A plot as data: its axes, lines, load, limits, phases, events, findings, and what a browser is given of it.
+"""A plot as data: its axes, lines, load, limits, phases, events, findings, and the JSON of it that a browser gets.
 
-Nothing here draws. ``plots.js`` paints a plot on a page with uPlot; ``drawing`` makes plots of curves. Times are in ms
-since 1970, or on an axis with a ``unit`` in that.
+Nothing here draws. ``plots.js`` paints a plot on a page with uPlot; ``plots.Drawing`` makes plots of curves. Times are
+in ms since 1970, or on an axis with a ``unit`` in that.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _LONGEST_MS = 2**32 - 1
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LinePoints:
-    """What a line goes through: NaN where it breaks. ``name`` is ``series:`` and the JSON of target, metric and object,
-    so that a page can fetch more of it; its values are ``factor`` times those of the record, increments per second of a
-    counter where ``rate``."""
+    """The points of a line; NaN where it breaks. ``name`` is ``series:`` and the JSON of target, metric and object, by
+    which a page can fetch more points. The values are those of the record times ``factor``; with ``rate`` they are
+    increments per second of a counter."""
 
     name: str
     time: NDArray[np.float64]
@@ -38,9 +38,9 @@ class LinePoints:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PlotLine:
-    """A line and its words in the legend. A line of few ``dots`` shows each; ``mark`` is where its number stands.
+    """A line and its words in the legend. With ``dots`` each reading is drawn; ``mark`` is where its number stands.
 
-    ``area`` fills below it; ``halo`` is its edge over colours.
+    ``area`` fills the space below it; ``halo`` is the colour of an edge that keeps it visible over other colours.
     """
 
     points: LinePoints
@@ -58,8 +58,8 @@ class PlotLine:
 
 @dataclass(frozen=True, slots=True)
 class TimeAxis:
-    """What a plot shows of the time; plots whose axes have one ``name`` move together. ``days`` puts the day beside the
-    time of day. With a ``unit`` it counts from a begin instead: ``h``, ``min`` or ``s``."""
+    """The axis of time. Plots whose axes have one ``name`` are zoomed together. ``days`` puts the day beside the time
+    of day. With a ``unit`` (``h``, ``min`` or ``s``) it counts from a begin instead."""
 
     name: str
     begin: float
@@ -81,7 +81,7 @@ class PhaseBand:
 
 @dataclass(frozen=True, slots=True)
 class PlotMoment:
-    """Something that happened, and until when if it lasted; ``name`` is written along it, ``text`` told by its tip."""
+    """Something that happened, and until when if it lasted; ``name`` is written along it, ``text`` is its tooltip."""
 
     begin: float
     end: float | None
@@ -92,8 +92,8 @@ class PlotMoment:
 
 @dataclass(frozen=True, slots=True)
 class PlotMoments:
-    """Moments of one kind: a vertical each, and a strip where they lasted. Those with a ``number`` carry it; without
-    ``words`` the legend does not name them."""
+    """Moments of one kind: a vertical line each, and a strip if it lasted. ``numbered`` ones carry their numbers;
+    without ``words`` they are not in the legend."""
 
     words: str
     tip: str
@@ -105,8 +105,8 @@ class PlotMoments:
 
 @dataclass(frozen=True, slots=True)
 class FindingSpots:
-    """Findings of one outcome at a height (0 to 1) of the plot: a sign at each begin with its numbers and what its tip
-    says, and a bar along each window that was judged as a whole."""
+    """Findings of one outcome at a height (0 to 1) of the plot: a sign at each begin, with its numbers and its tooltip,
+    and a bar along each window that was judged as a whole."""
 
     words: str
     colour: str
@@ -131,7 +131,7 @@ class TrendLine:
 class HeatCells:
     """A heat map: a row of colours for each name, from ``begin`` to ``end``; NaN is a hatched gap, never zero.
 
-    ``low`` and ``high`` are the ends of the scale of colours; ``how`` says what a cell is of its readings.
+    ``low`` and ``high`` are the ends of the scale of colours; ``how`` says how a cell sums up its readings.
     """
 
     name: str
@@ -148,11 +148,11 @@ class HeatCells:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plot:
-    """One plot. ``reach`` are the ends of the axis of values; ``ticks`` make it a logarithmic one. The load has an axis
-    of its own on the right, from 0 to ``load_high``; ``load_words`` are beside it, and without them it has none.
+    """One plot. ``reach`` are the ends of the axis of values; with ``ticks`` it is logarithmic. ``load_words`` name an
+    axis of the load on the right, from 0 to ``load_high``; without them there is none.
 
-    Of a run that goes on the axes follow what is added (``growing``). ``bordered`` keeps room for the axis of the load,
-    so that moments stand below one another. A ``small`` plot has neither legend nor tools.
+    In a ``growing`` plot the axes follow the readings that are added. ``bordered`` keeps the room of the load's axis,
+    so that a moment stands at the same place in all plots. A ``small`` plot has neither legend nor tools.
     """
 
     element: str
@@ -200,9 +200,9 @@ class PlotPieces:
 
 
 def pieces_of(plots: Sequence[Plot]) -> PlotPieces:
-    """The plots as a browser takes them, each by itself: a page parses and paints what is looked at.
+    """The plots as a browser gets them, each a JSON text of its own: a page parses and paints only what is in view.
 
-    Points that several plots hold (the load) stand once; a number stands for them in each plot.
+    Points that several plots use (the load) are sent once; each plot has their number.
     """
     times = Counter(key for plot in plots for key in {id(line.points) for line in (*plot.lines, *plot.load)})
     held: list[object] = []
@@ -225,7 +225,7 @@ def pieces_of(plots: Sequence[Plot]) -> PlotPieces:
 
 
 def _fields(value: DataclassInstance, tree: Callable[[object], object]) -> dict[str, object]:
-    """The fields of a dataclass by their names, but for those that are as they mostly are."""
+    """The fields of a dataclass by name, without those that have their default."""
     return {
         each.name: tree(getattr(value, each.name))
         for each in fields(value)
@@ -234,7 +234,8 @@ def _fields(value: DataclassInstance, tree: Callable[[object], object]) -> dict[
 
 
 def _times(time: NDArray[np.float64]) -> list[object]:
-    """A begin with distances from it in whole ms, in half the bytes of the times themselves where these have none."""
+    """The first time, and the distances from it in whole ms, which take half the bytes; the times themselves if they
+    are not whole, or too far apart."""
     if time.size and bool((time == np.floor(time)).all()) and time[-1] - time[0] <= _LONGEST_MS:
         return [float(time[0]), _packed(time - time[0], "<u4")]
     return [None, _packed(time, "<f8")]
@@ -245,5 +246,5 @@ def _packed(values: NDArray[np.floating[Any]], kind: str) -> str:
 
 
 def _text(tree: object) -> str:
-    """JSON that ends no script element, and holds no sign that turns the text of a page around."""
+    """JSON that is safe in a page: nothing in it ends the script element or reverses the direction of text."""
     return json.dumps(tree, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")

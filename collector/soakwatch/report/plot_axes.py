@@ -33,7 +33,7 @@ def shortened(text: str, longest: int = _MAX_NAME_LENGTH) -> str:
 
 
 def names_of(curves: Sequence[Curve]) -> list[str]:
-    """The words of a legend: the metric of one line, numbered objects of several."""
+    """The words of a legend: the metric of a single line; numbered objects of several."""
     if len(curves) == 1:
         return [printable(curves[0].key.metric)]
     return numbered([name_of(curve, metric=False) for curve in curves])
@@ -56,7 +56,8 @@ def source_name(key: SeriesKey) -> str:
 
 
 def reach(curves: Sequence[Curve], limit: float | None) -> tuple[float, float]:
-    """From zero for rates and shares; for levels around the readings, not so close that noise fills the plot."""
+    """The ends of the axis of values: from zero for rates and shares; for levels around the readings, but not so close
+    that noise fills the plot."""
     lows = [c.low for c in curves if c.low is not None]
     highs = [c.high for c in curves if c.high is not None]
     if not lows or not highs:
@@ -94,8 +95,8 @@ def decades(curves: Sequence[Curve]) -> tuple[float, float]:
 
 
 def decade_ticks(curves: Sequence[Curve]) -> tuple[float, ...]:
-    """Ticks of a logarithmic axis that do not lie on one another: 1, 2 and 5 of a few decades, 1 of many. They go on
-    beyond what is shown, for the axis of a run that goes on grows."""
+    """Ticks of a logarithmic axis without overlaps: 1, 2 and 5 of each decade if these are few, else only 1. They go on
+    beyond the axis, which grows while a run goes on."""
     low, high = _ends(curves)
     shown = math.log10(high / low)
     steps = (1, 2, 5) if shown <= _DENSE else (1, 3) if shown <= _THIN else (1,)
@@ -109,9 +110,9 @@ def _ends(curves: Sequence[Curve]) -> tuple[float, float]:
 
 
 def covers(later: Curve, curve: Curve) -> bool:
-    """Whether a line that is drawn later hides one: it has the same value at most of its times.
+    """Whether a line that is drawn ``later`` hides ``curve``: it has the same value at most of its times.
 
-    Lines of other times are taken for different ones.
+    Lines with other times are taken to differ.
     """
     if later.time_ms.size != curve.time_ms.size or not np.array_equal(later.time_ms, curve.time_ms):
         return False

@@ -52,8 +52,8 @@ _DECADES = 1e4  # of a logarithmic scale of colours
 class Drawing:
     """All plots of one report: they share the time axis, the phases, the load and every line that is drawn twice.
 
-    The shared time axis is named ``time``. ``prefix`` begins the names of the elements; where the plots of a run are
-    ``growing``, the axes of values follow.
+    The shared time axis is named ``time``. ``prefix`` begins the names of the elements. With ``growing`` the run goes
+    on, and the axes of values follow its readings.
     """
 
     def __init__(
@@ -95,11 +95,11 @@ class Drawing:
     ) -> str:
         """Draw curves of one unit over the load; the id of the element that will hold the plot.
 
-        ``limit`` is in the curves' unit; ``judged`` is the window that a finding looked at. ``names`` stand in the
-        legend in place of the curves' own; with ``load`` False there is no load behind them, and with ``everywhere``
-        the events of all targets are marked. ``window`` is a time axis of its own, shared by the plots of one stretch;
-        ``marked`` is the word for ``marks``, which are numbered there. Curves that are all above zero and far apart get
-        a logarithmic axis. A ``small`` plot has neither legend nor tools; its scale is that of all curves in
+        ``limit`` is in the curves' unit; ``judged`` is the window that a finding looked at. ``names`` replace the
+        curves' own in the legend; without ``load`` there is no load behind them, and with ``everywhere`` the events of
+        all targets are marked. ``window`` gives the plot a time axis of its own, shared with the other plots of that
+        window; its ``marks`` have numbers, and ``marked`` is the word for them. Curves that are all above zero and far
+        apart get a logarithmic axis. A ``small`` plot has neither legend nor tools; its scale is that of all curves in
         ``scale_with``. ``trends`` are dashed lines with their own words in the legend.
         """
         # A limit is read on a linear axis, a small plot beside others: neither is logarithmic.
@@ -169,7 +169,7 @@ class Drawing:
         return {plot.element: plot.height for plot in self._plots}
 
     def pieces(self) -> PlotPieces:
-        """The plots as a page takes them: it draws what is looked at."""
+        """The plots as a page gets them: it paints what is in view."""
         return pieces_of(self._plots)
 
     @property
@@ -201,7 +201,7 @@ class Drawing:
         )
 
     def _is_whole(self, judged: Window) -> bool:
-        """Whether a window is the run but for a hundredth at either end."""
+        """Whether a window is the whole run, up to a hundredth at either end."""
         slack = (self._window.end_ns - self._window.begin_ns) // 100
         return judged.begin_ns <= self._window.begin_ns + slack and judged.end_ns >= self._window.end_ns - slack
 
@@ -230,8 +230,8 @@ class Drawing:
         )
 
     def _happened(self, targets: set[str], *, everywhere: bool = False, window: Window | None = None) -> PlotMoments:
-        """A dashed vertical for each event, a strip where it lasted; the first two hundred. The kind stands along its
-        line; of those too near to one another the first is named."""
+        """A dashed vertical line for each of the first two hundred events, and a strip if it lasted. Its kind is
+        written along the line; of several that are too close only the first is named."""
         events = [e for e in self._events if everywhere or e.target in {"", *targets}]
         if window is not None:
             events = [e for e in events if window.begin_ns <= (e.end_ns or e.begin_ns) and e.begin_ns < window.end_ns]
@@ -251,8 +251,8 @@ class Drawing:
         return PlotMoments(word, word, VERMILION if window is None else BLACK, made, numbered=window is not None)
 
     def _lines(self, curves: Sequence[Curve], names: Sequence[str]) -> tuple[PlotLine, ...]:
-        """The lines, each of several with its number on it, further right for the next line: they are told apart
-        without their colours. A line that another covers is a wide one, seen on both sides of it."""
+        """The lines. Several carry their numbers, each further right than the one before, and are told apart without
+        their colours. A line that a later one covers is drawn wide: it is seen on both sides of it."""
         lines = []
         for index, (curve, name) in enumerate(zip(curves, names, strict=True)):
             wide = any(covers(later, curve) for later in curves[index + 1 :])

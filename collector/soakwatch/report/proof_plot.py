@@ -34,16 +34,16 @@ from soakwatch_rules.wording.quantities import three_digits
 _POINTS, _MAX_LOADS, _MAX_EVENTS, _MAX_MOMENTS = 600, 3, 40, 40
 _DAYS_S = 20 * 3600.0  # from here on a time of day alone would be ambiguous
 _ROOM = 1.15  # above the highest load
-_LEAST_SPAN = 0.1  # of a level: less of it is noise, which shall not fill the plot
+_LEAST_SPAN = 0.1  # share of a level: a smaller span is noise, which must not fill the plot
 _STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800)
 
 
 def proof_plot(
     page: Page, finding: Finding | None, width: int, height: int, failed_ns: int | None = None
 ) -> SvgDrawing | None:
-    """The plot of the finding that decides; of a run without one, of what came nearest to its limit.
+    """The plot of the finding that decides; without one, of the finding that came nearest to its limit.
 
-    ``failed_ns`` is the moment of its cause. None where the record holds neither what failed nor a load.
+    ``failed_ns`` is the moment of its cause. None if the record holds neither what failed nor a load.
     """
     subject = subject_of(page, finding, failed_ns)
     curves = [line.curve for line in subject.lines]
@@ -97,7 +97,7 @@ def _room_for(ticks: Sequence[float]) -> float:
 
 
 def _limit(finding: Finding | None, curves: Sequence[Curve]) -> float | None:
-    """The limit as it is drawn; None where it is of another kind than the line."""
+    """The limit in the unit of the line; None if it limits something else."""
     if finding is None or finding.limit is None or not curves or finding.unit != curves[0].source_unit:
         return None
     if finding.metric != curves[0].key.metric:
@@ -108,7 +108,7 @@ def _limit(finding: Finding | None, curves: Sequence[Curve]) -> float | None:
 
 
 def _reach(curves: Sequence[Curve], limit: float | None) -> tuple[float, float]:
-    """From where to where the axis runs: around the lines and a limit near them; a percentage ends at 100."""
+    """The ends of the axis of values: around the lines and a limit near them; a percentage ends at 100."""
     if not curves:
         return 0.0, 1.0
     lows = [curve.low for curve in curves if curve.low is not None]
@@ -147,7 +147,8 @@ def _grid(canvas: SvgCanvas, ticks: Sequence[float], *, days: bool) -> None:
 
 
 def _phases(canvas: SvgCanvas, page: Page) -> None:
-    """Shaded in turn; a name that would cover another moves to the second row, or is left to the shade's title."""
+    """The phases, shaded in turn. A name that would cover another moves to the second row, or only the tooltip has
+    it."""
     phases = page.verdict.phases or page.source.phases()
     for number, phase in enumerate(phases):
         if phase.window.end_ns <= canvas.begin or canvas.end <= phase.window.begin_ns:
@@ -161,7 +162,7 @@ def _phases(canvas: SvgCanvas, page: Page) -> None:
 
 
 def _loads(page: Page, window: Window, drawn_keys: set[SeriesKey]) -> list[Series]:
-    """The load of each generator in the window, all in one unit; none that is drawn as a line already."""
+    """The load of each generator in the window, all in one unit, without those that are drawn as lines already."""
     rates = [generator.rate.series for generator in page.load if generator.rate is not None]
     there = [rate.between(window.begin_ns, window.end_ns).finite() for rate in rates]
     named = [rate for rate in there if len(rate)]
@@ -205,7 +206,7 @@ def _load_axis(canvas: SvgCanvas, ticks: Sequence[float], top: float, unit: str,
 
 
 def _silent(page: Page, finding: Finding | None, window: Window) -> Iterator[tuple[Window, str]]:
-    """When a source of the target did not answer, in the window, with its name."""
+    """The silences of the target's sources in the window, each with the name of its source."""
     target = "" if finding is None else finding.target
     for ledger in page.verdict.ledgers:
         if target and ledger.target != target:
@@ -326,7 +327,7 @@ def _limit_line(canvas: SvgCanvas, limit: float, unit: str) -> None:
 
 
 def _words(title: str, lines: Sequence[NamedLine], canvas: SvgCanvas) -> str:
-    """What the plot shows, for who cannot see it."""
+    """The plot in words, for readers who cannot see it."""
     texts = [
         f"{line.name} from {three_digits(line.curve.low or 0.0)} to {three_digits(line.curve.high or 0.0)} "
         f"{line.curve.unit}".rstrip()

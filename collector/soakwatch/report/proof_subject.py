@@ -1,6 +1,6 @@
-"""What the one plot of a report shows: the lines of what failed, and the stretch of the run around the moment.
+"""The subject of the one plot of a report: the lines of what failed, and the stretch of the run around the moment.
 
-Nothing is proved by an unrelated line: where what failed left none, there is none.
+An unrelated line proves nothing: if what failed left no line, none is drawn.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ class ProofSubject:
 
 
 def subject_of(page: Page, finding: Finding | None, failed_ns: int | None) -> ProofSubject:
-    """The lines of what a finding judged and the time around ``failed_ns``, the moment of its cause.
+    """The lines of what a finding judged, around ``failed_ns``, the moment of its cause.
 
-    A process that died is shown by its memory, an event and what was lost by the traffic offered and answered, what was
-    not answered by the CPU of the target. A trend, and what has no moment, is shown over the whole run.
+    A process that died is shown by its memory; an event or lost traffic by the traffic offered and answered; a silence
+    by the CPU of the target. A trend, and a finding without a moment, is shown over the whole run.
     """
     whole = page.verdict.window
     if finding is None:
@@ -83,7 +83,7 @@ def subject_of(page: Page, finding: Finding | None, failed_ns: int | None) -> Pr
 
 
 def _alike(found: Sequence[NamedLine], window: Window) -> tuple[tuple[NamedLine, ...], Window, str]:
-    """Those with readings, in the unit of the first, with the words for all."""
+    """The lines with readings in the unit of the first, and a title for all of them."""
     drawn = [line for line in found if line.curve.low is not None]
     lines = tuple(line for line in drawn if line.curve.unit == drawn[0].curve.unit)[:MAX_LINES]
     names = ", ".join(line.name for line in lines[:2]) + (" and others" if len(lines) > 2 else "")
@@ -116,7 +116,7 @@ def _memory_of(page: Page, finding: Finding, process: str | None) -> tuple[Serie
 
 
 def _traffic(page: Page, finding: Finding) -> tuple[LoadTrace, ...]:
-    """What was offered and what came back, where a finding is of an event or of lost traffic and of no series."""
+    """The traffic offered and returned, for a finding on an event or on lost traffic that names no series."""
     of_event = "=" in finding.object and "event" in object_labels(finding.object)
     of_loss = finding.metric in _FLOWS or (
         traits_of(finding.rule).family is Family.TRAFFIC and not page.judged_by(finding)
@@ -143,7 +143,7 @@ def _named(traces: Sequence[LoadTrace], load: Sequence[TrafficGenerator]) -> Ite
 
 
 def _around(page: Page, finding: Finding, failed_ns: int | None, cadence_s: float | None) -> Window:
-    """The stretch of the run that shows the moments: a minute beside an event, else five, and enough readings."""
+    """The stretch of the run around the moments: a minute on both sides of an event, else five, and enough readings."""
     run = page.verdict.window
     if failed_ns is None or traits_of(finding.rule).marks is Marks.WHOLE:
         return run

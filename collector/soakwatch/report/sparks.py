@@ -20,9 +20,10 @@ WIDTH = 40
 
 
 def sparkline(series: Series, width: int = WIDTH, signs: str = BLOCKS, window: Window | None = None) -> str:
-    """The highest value of each of ``width`` stretches of time, lowest to highest sign; a hole is a space.
+    """The highest value in each of ``width`` equal stretches of time, by ``signs`` from the lowest to the highest; a
+    gap is a space.
 
-    The stretches divide ``window``, or the time from the first reading to the last. Empty where there is no reading.
+    The stretches divide ``window``, or the time from the first reading to the last. Empty if there is no reading.
     """
     drawn = as_plotted(series)[0].finite()
     if window is not None:
@@ -42,7 +43,7 @@ def sparkline(series: Series, width: int = WIDTH, signs: str = BLOCKS, window: W
 
 
 def spark_words(series: Series, window: Window | None = None) -> str:
-    """Between which values the line runs, with its unit."""
+    """The lowest and the highest value of the line, with the unit."""
     drawn, note = as_plotted(series)
     part = drawn.finite() if window is None else drawn.finite().between(window.begin_ns, window.end_ns)
     if not len(part):
@@ -52,7 +53,8 @@ def spark_words(series: Series, window: Window | None = None) -> str:
 
 
 def pointers(marks: Sequence[Mark], window: Window, width: int = WIDTH, sign: str = "▲") -> str:
-    """Where marks lie below a line over the window; empty if none lies in it."""
+    """A line with a ``sign`` at the time of each mark, to stand below a spark line; empty if no mark lies in the
+    window."""
     hit = np.zeros(width, dtype=bool)
     length_ns = window.end_ns - window.begin_ns
     for mark in marks:
@@ -65,7 +67,8 @@ def pointers(marks: Sequence[Mark], window: Window, width: int = WIDTH, sign: st
 
 
 def strip(lost: Iterable[tuple[int, int]], window: Window, width: int = WIDTH, signs: str = "█░") -> str:
-    """The time of a run as one line: the second sign wherever a stretch (begin, end in ns) of ``lost`` touches."""
+    """The run as one line of text: the second sign wherever a stretch (begin, end in ns) of ``lost`` touches, else the
+    first."""
     marks = [Mark(begin_ns, end_ns, "") for begin_ns, end_ns in lost]
     hit = pointers(marks, window, width, "x").ljust(width)
     return "".join(signs[char == "x"] for char in hit)

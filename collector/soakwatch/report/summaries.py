@@ -60,7 +60,7 @@ def has_own_frame(verdict: Verdict, cause: Cause) -> bool:
 
 
 def deciding(verdict: Verdict, cause: Cause) -> Finding:
-    """The finding that makes a cause what it is: the first with its outcome, for another may lead it."""
+    """The finding that makes a cause what it is: the first with its outcome, which need not be the leading one."""
     own = members(verdict, cause)
     return next((finding for finding in own if finding.outcome is cause.outcome), own[0])
 
@@ -71,7 +71,7 @@ def members(verdict: Verdict, cause: Cause) -> tuple[Finding, ...]:
 
 
 def undecided(cause: Cause) -> bool:
-    """Whether a cause says that something could not be judged, rather than what happened."""
+    """Whether a cause is that something could not be judged, and not that something happened."""
     if cause.outcome is not Outcome.INCONCLUSIVE:
         return False
     return cause.kind is CauseKind.UNSETTLED or cause.waived

@@ -1,4 +1,4 @@
-"""Drawings that need no script: they paint with the text and print as they are. svg.html.jinja paints all of them.
+"""Drawings that need no script: they appear with the text and can be printed. svg.html.jinja draws all of them.
 
 Coordinates are pixels of the drawing. Names stand where there is room for them: none covers another.
 """
@@ -19,7 +19,7 @@ LETTER, ROW = 6.8, 14
 
 @dataclass(frozen=True, slots=True)
 class SvgBox:
-    """A filled stretch: of a phase, a silence, the spread of a third."""
+    """A filled rectangle: a phase, a silence, the spread of a third of the run."""
 
     x: float
     y: float
@@ -202,7 +202,7 @@ def _between(one: tuple[float, float], other: tuple[float, float]) -> list[tuple
 
 
 def extent(label: SvgLabel) -> tuple[float, float]:
-    """From where to where a label reaches."""
+    """The left and the right end of a label."""
     width = len(label.text) * LETTER
     before = {"start": 0.0, "middle": width / 2, "end": width}[label.anchor]
     return label.x - before, label.x - before + width

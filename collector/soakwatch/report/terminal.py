@@ -63,13 +63,13 @@ def print_verdict(
     named: str = "",
     verbose: bool = False,
 ) -> None:
-    """Print the report, with the verdict, its reason and what to do next as its last lines, where they are seen.
+    """Print the report; its last lines, where a reader looks, are the verdict, its reason and what to do next.
 
-    On a terminal it is brief: what failed or warned, what makes it doubtful, and how many checks passed or could not
-    be judged, which ``verbose`` shows. Where ``console`` is no terminal all of it is printed, in plain lines without
-    colour, uncut: a log is read with a search. The verdict and the findings are drawn here, every other section by its
-    blocks. ``earlier`` is a run that this one is compared with, ``named`` is what commands call the run, "" where it
-    is none that they find again.
+    On a terminal it is brief: what failed or warned, what makes it doubtful, and the number of checks that passed or
+    could not be judged; ``verbose`` shows these too. If ``console`` is no terminal everything is printed in plain,
+    uncut lines without colour: a log is read with a search. The verdict and the findings are drawn here, every other
+    section by its blocks. ``earlier`` is a run to compare this one with. ``named`` is what commands call the run, "" if
+    they would not find it.
     """
     writer = ConsoleWriter(console)
     page = open_page(source, verdict, earlier)
@@ -154,8 +154,8 @@ def _findings(writer: ConsoleWriter, page: Page, *, brief: bool) -> None:
 
 
 def print_causes(writer: ConsoleWriter, page: Page, causes: Sequence[Cause], *, brief: bool) -> None:
-    """The causes in their order; the first twelve (in brief three, and all that fail up to six), and how many there
-    are beyond. In brief each has no more than a reader needs who asks what it is and whether to believe it."""
+    """Print the first twelve causes (in brief three, or all that fail up to six), and count the others. In brief a
+    cause has no more than a reader needs to understand and to believe it."""
     failing = sum(cause.outcome is Outcome.FAIL for cause in causes)
     most = min(max(failing, _BRIEF_CAUSES), _BRIEF_FAILING) if brief else _MAX_CAUSES
     for cause in causes[:most]:

@@ -20,8 +20,8 @@ _REPORTED = frozenset({Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE})
 
 @dataclass(frozen=True, slots=True)
 class ChainRow:
-    """A moment: the index of its cause (-1 of a silence), its own outcome (None of an event or a silence), how long
-    after the first failure it was, and the load then."""
+    """A moment: the index of its cause (-1 for a silence), its own outcome (None for an event or a silence), the time
+    since the first failure, and the load then."""
 
     index: int
     cause: Cause | None
@@ -65,7 +65,8 @@ def chain_of(page: Page) -> MomentChain:
 
 
 def _milder(outcome: Outcome | None, cause: Cause | None) -> Outcome | None:
-    """A moment's outcome, but none graver than its cause: that of a shared load may only warn of one of its devices."""
+    """The outcome of a moment, never graver than that of its cause: a shared load may only warn of one of its
+    devices."""
     if outcome is None or cause is None:
         return outcome
     return max(outcome, cause.outcome, key=list(Outcome).index)
@@ -85,7 +86,7 @@ def clipped(begin_ns: int, end_ns: int, run: Window) -> Window:
 
 
 def _happened(cause: Cause) -> bool:
-    """Whether something happened, rather than that it could not be judged."""
+    """Whether a cause is something that happened, and not something that could not be judged."""
     return cause.outcome is not Outcome.INCONCLUSIVE
 
 
@@ -116,7 +117,7 @@ def _silences(page: Page, timed: Sequence[tuple[int, Cause]]) -> list[Moment]:
 
 
 def _ordered(timed: Sequence[tuple[int, Cause]]) -> list[Moment]:
-    """The moments by time: where they are too many the first of each cause, then those of what failed."""
+    """The moments by time. If they are too many, the first of each cause are kept, then those of what failed."""
     ranked = []
     for index, cause in timed:
         for nth, mark in enumerate(cause.timeline):

@@ -27,10 +27,10 @@ from soakwatch_model.shown import (
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """One panel: the first of ``choices`` of which the target has readings is drawn, all its metrics together.
+    """One panel. Of its ``choices`` (groups of metrics) the first is drawn of which the target has readings.
 
-    ``how`` says what a heat map shows of each bin; of a topic that is ``calm`` (zero is good news) only what was ever
-    above zero is drawn. ``limit`` names the metric that states the most there can be.
+    ``how`` says how a heat map sums up a bin. In a ``calm`` topic zero is good news: only series that were ever above
+    zero are drawn. ``limit`` names the metric that states the maximum.
     """
 
     title: str

@@ -19,7 +19,7 @@ _MAX_FILE_BYTES, _MAX_PAGE_BYTES = 256 << 10, 4 << 20  # of one file that is in 
 
 
 def _facts(page: Page) -> Mapping[str, object] | None:
-    """The files by time: texts folded, small others as links, the rest by name; nothing where there is none."""
+    """The files by time: texts folded, other small ones as links, the rest by name; None if there is none."""
     entries = page.source.artifact_entries()
     if not entries:
         return None
@@ -38,7 +38,7 @@ def _facts(page: Page) -> Mapping[str, object] | None:
 
 
 def blocks(page: Page) -> Sequence[Block] | None:
-    """The files, and one sentence where they cannot be opened: how many there are, and the names of the first."""
+    """The files; in formats that cannot open them one sentence: how many there are, and the names of the first."""
     text = files_text(page.source.artifact_entries())
     return (Layout("artifacts", partial(_facts, page)), Text(text, formats=BRIEF)) if text else None
 

@@ -74,6 +74,6 @@ def _table(chain: MomentChain) -> Table:
 
 
 def _whose(row: ChainRow) -> ReportCell:
-    """Whose moment it is; an event and a silence are no findings and have no outcome."""
+    """The target of a moment, with its outcome; an event and a silence are no findings and have none."""
     name = row.target or "several targets"
     return ReportCell(f"· {name}", "soft") if row.outcome is None else ReportCell(name, outcome=row.outcome)

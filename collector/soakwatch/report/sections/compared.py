@@ -24,7 +24,7 @@ _BRIEF = 20
 
 
 def blocks(page: Page) -> Sequence[Block] | None:
-    """What was compared; without the rule that does so the figures of both runs; None where no run was named.
+    """What the rule compared; without that rule the figures of both runs; None if no earlier run was named.
 
     What could not be compared has no row here: it is among what could not be judged.
     """

@@ -41,7 +41,7 @@ _HEIGHTS = (100, 45, 70, 100)  # of answered polls; of few, some and most polls 
 
 @dataclass(frozen=True, slots=True)
 class LostPolls:
-    """Neighbouring polls without an answer: due times of the first and the last, and how many ended how."""
+    """Consecutive polls without an answer: due times of the first and the last, and how many ended how."""
 
     begin_ns: int
     end_ns: int
@@ -51,9 +51,9 @@ class LostPolls:
 
 @dataclass(frozen=True, slots=True)
 class StripPiece:
-    """A piece of a strip, as percentages of its width and height; ``word`` is "ok", or how most lost polls ended.
+    """A piece of a strip, in percent of its width and height; ``word`` is "ok", or how most of its lost polls ended.
 
-    The height of lost ones tells their share of the piece's polls: below a tenth, below a half, or more.
+    The height of a lost piece has three steps: less than a tenth of its polls were lost, less than a half, or more.
     """
 
     left: str
@@ -72,7 +72,8 @@ def within(polls: PollOutcomes, window: Window) -> PollOutcomes:
 def losses_of(polls: PollOutcomes, most: int) -> tuple[tuple[LostPolls, ...], int]:
     """The ``most`` longest stretches of lost polls in order of time, and how many more there are.
 
-    A stretch ends where a poll was answered. Costs arrays of the polls' length, and text for what is told only.
+    A stretch ends where a poll was answered. Memory: arrays as long as the polls; text only for the stretches that are
+    returned.
     """
     lost = np.concatenate([[False], polls.outcome != 0, [False]])
     edges = np.flatnonzero(lost[1:] != lost[:-1])
@@ -83,11 +84,12 @@ def losses_of(polls: PollOutcomes, most: int) -> tuple[tuple[LostPolls, ...], in
 
 
 def cells_of(polls: PollOutcomes, window: Window, cells: int, interval_ns: int) -> tuple[StripPiece, ...]:
-    """The polls on a strip of ``cells`` cells: first the answered pieces, then the lost ones that lie upon them.
+    """The polls on a strip of ``cells`` cells: first the answered pieces, then the lost ones, which are painted over
+    them.
 
-    Neighbouring cells that ended alike are one piece. A single lost poll shows over its whole cell, so that it is
-    seen in any number of answered ones. A poll stands for the cells up to the next one, as far as its interval
-    reaches; where none was due there is no piece.
+    Neighbouring cells that ended alike are one piece. A single lost poll fills its cell, and is seen among any number
+    of answered ones. A poll also fills the cells up to the next poll, as far as its interval reaches; where no poll was
+    due there is no piece.
     """
     length = max(window.end_ns - window.begin_ns, 1)
     bins = np.clip(((polls.due_ns - window.begin_ns) / length * cells).astype(np.int64), 0, cells - 1)

@@ -138,7 +138,7 @@ def _target(page: Page, target: TargetVerdict, told: Sequence[ShownCause], furth
 
 
 def cause_anchor(page: Page, index: int) -> str:
-    """The name of a cause's index within the page: that of its card where it has but one."""
+    """The element that a link to a cause leads to: its frame, or its card if it has only one."""
     cause = page.verdict.causes[index]
     return f"cause-{index + 1}" if has_own_frame(page.verdict, cause) else _anchor(cause.leading)
 
@@ -172,7 +172,8 @@ def _shown(page: Page, index: int) -> ShownCause:
 
 
 def _explain_once(cards: Sequence[dict[str, object]]) -> None:
-    """Leave when a rule fails, what it misses and what changes it with its first finding; the others lead there."""
+    """Keep the explanation of a rule (when it fails, what it misses, what changes it) with its first finding only; the
+    others link to it."""
     first: dict[str, object] = {}
     for card in cards:
         finding = card["finding"]
@@ -183,7 +184,7 @@ def _explain_once(cards: Sequence[dict[str, object]]) -> None:
 
 
 def _margin(finding: Finding) -> float:
-    """How near a finding came to its limit: zero is at it; what has no limit comes last."""
+    """The distance of a finding from its limit, as a share of the limit; infinite without a limit."""
     if finding.measured is None or not finding.limit:
         return math.inf
     return abs(finding.limit - finding.measured) / abs(finding.limit)
@@ -265,8 +266,8 @@ def arithmetic(finding: Finding) -> list[tuple[str, str]]:
 
 
 def _reckoned(name: str, value: float, finding: Finding) -> str:
-    """A number of a rule's arithmetic with the unit that its name says: seconds, or what its series is measured in,
-    itself or per hour; a bare number where the name says neither."""
+    """A number of a rule's arithmetic with the unit that its name says: seconds, the unit of its series, or that unit
+    per hour; a bare number if the name says none."""
     if name.endswith("_s"):
         return quantity(value, "s")
     entry = BY_NAME.get(finding.metric)

@@ -16,7 +16,8 @@ TITLE = "Cost of the monitor"
 
 
 def blocks(page: Page) -> Sequence[Block] | None:
-    """A sentence for each device that was weighed, or whose answers alone were timed; None for anybody's tables."""
+    """A sentence for each device whose polls were weighed, or of which only the answers were timed; None without such a
+    finding, as for an imported table."""
     mine = [f for f in page.verdict.findings if f.rule == ObserverCost.name]
     judged = [f for f in mine if f.fact(PollCost) is not None]  # not of a run that was too short
     return [Text(f"{f.target}: {_sentence(f)}") for f in sorted(judged, key=lambda f: natural(f.target))] or None

@@ -22,14 +22,16 @@ _OF_A_METRIC, _MAX_SERIES_READ, _MAX_GROUPS, _MAX_ABOVE = 14, 1500, 40, 60
 
 
 def blocks(page: Page) -> Sequence[Block]:
-    """One plot a series for the first forty, the worst first; the others, and calm crowds, together by metric."""
+    """One plot a series for the first forty, the worst first; the others, and crowds of calm ones, share plots by
+    metric."""
     return (Layout("series", partial(_facts, page)),)
 
 
 def _facts(page: Page) -> Mapping[str, object]:
-    """One plot a series for the first forty, the worst first; the others, and calm crowds, together by metric.
+    """One plot a series for the first forty, the worst first; the others, and crowds of calm ones, share plots by
+    metric.
 
-    A series that has a plot with its finding is named only; one that passed and never changed is told in words.
+    A series that has a plot with its finding is only named; one that passed and never changed is told in words.
     """
     judged, undrawn = _judged(page)
     order = list(Outcome)
@@ -91,7 +93,7 @@ def _judged(page: Page) -> tuple[dict[SeriesKey, list[Finding]], set[str]]:
 
 
 def _most_varying(page: Page, keys: Sequence[SeriesKey], crowd: Collection[SeriesKey]) -> list[SeriesKey]:
-    """All keys, but of the crowd of a metric on a target only those that moved most, measured by their size."""
+    """The keys; of a crowd (one metric of one target) only those that moved most, relative to their size."""
     alike: dict[tuple[str, str], list[tuple[float, SeriesKey]]] = {}
     for key in keys:
         if key in crowd:

@@ -1,4 +1,4 @@
-"""Readings that cannot be: what no rule saw, and why."""
+"""Impossible readings: which no rule saw, and why."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MAX_ROWS, _BRIEF = 200, 3
 
 
 def blocks(page: Page) -> Sequence[Block] | None:
-    """A row for each series with readings that cannot be; None where there was none."""
+    """A row for each series with impossible readings; None if there was none."""
     aside = page.verdict.set_aside
     if not aside:
         return None

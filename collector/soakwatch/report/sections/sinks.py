@@ -132,7 +132,7 @@ def _account(name: str, series: dict[str, Series]) -> SinkAccount:
 
 
 def _total(series: Series | None) -> int:
-    """What a counter came to over all lives of the monitor; each begins at nothing."""
+    """The total of a counter over all lives of the monitor, each of which begins at zero."""
     if series is None or not len(series):
         return 0
     values: NDArray[np.float64] = series.value.astype(np.float64)
