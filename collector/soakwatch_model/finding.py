@@ -22,6 +22,14 @@ class Outcome(StrEnum):
     PASS = "pass"  # noqa: S105 - an outcome, not a password
     NOT_APPLICABLE = "not applicable"
 
+    @property
+    def rank(self) -> int:
+        """Its place among the outcomes, 0 for the worst."""
+        return _RANKS[self]
+
+
+_RANKS = {outcome: rank for rank, outcome in enumerate(Outcome)}
+
 
 class InconclusiveReason(StrEnum):
     """Why a finding is inconclusive, as a word to group by; the sentence is in ``reason``."""

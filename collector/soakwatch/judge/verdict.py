@@ -123,8 +123,7 @@ def fold(
     was judged is inconclusive. Findings are ordered worst first, then by cause, then by target, rule and object, so
     that equal records give equal verdicts. Causes only group findings: they change no outcome.
     """
-    order = list(Outcome)
-    ordered = tuple(sorted(findings, key=lambda f: (order.index(f.outcome), f.target, f.rule, f.metric, f.object)))
+    ordered = tuple(sorted(findings, key=lambda f: (f.outcome.rank, f.target, f.rule, f.metric, f.object)))
     stretches = tuple(phases)
     wanted = demand if isinstance(demand, Demand) else Demand(optional=demand)
     waived = wanted.waived(ordered)
@@ -175,10 +174,7 @@ def _by_problem(
 ) -> tuple[tuple[Finding, ...], tuple[Cause, ...], frozenset[int]]:
     """Order findings of one outcome by their causes, so that the first one shown is the first that happened."""
     led = {index: rank for rank, index in enumerate(index for cause in ordered_causes for index in cause.findings)}
-    order = list(Outcome)
-    places = sorted(
-        range(len(findings)), key=lambda p: (order.index(findings[p].outcome), led.get(p, len(findings)), p)
-    )
+    places = sorted(range(len(findings)), key=lambda p: (findings[p].outcome.rank, led.get(p, len(findings)), p))
     now = {place: index for index, place in enumerate(places)}
     moved = (replace(c, findings=tuple(now[place] for place in c.findings)) for c in ordered_causes)
     return tuple(findings[place] for place in places), tuple(moved), frozenset(now[place] for place in waived)

@@ -129,20 +129,19 @@ Key = tuple[str, str, str]
 
 def _forecasts(findings: Iterable[Finding]) -> Mapping[Key, Finding]:
     """The finding on the growth of each series; of several the gravest."""
-    order = list(Outcome)
     by_series: dict[Key, Finding] = {}
     for finding in findings:
         key = (finding.target, finding.metric, finding.object)
         traits = traits_of(finding.rule)
         if (traits.growth is not None or traits.limit is Limit.ROOM) and finding.outcome is not Outcome.NOT_APPLICABLE:
             before = by_series.get(key)
-            if before is None or _weight(finding, order) < _weight(before, order):
+            if before is None or _weight(finding) < _weight(before):
                 by_series[key] = finding
     return by_series
 
 
-def _weight(finding: Finding, order: list[Outcome]) -> tuple[bool, int]:
-    return (finding.forecast is None, order.index(finding.outcome))
+def _weight(finding: Finding) -> tuple[bool, int]:
+    return (finding.forecast is None, finding.outcome.rank)
 
 
 def _stated(source: ReportSource, growing: Mapping[Key, Finding]) -> tuple[list[Headroom], int]:

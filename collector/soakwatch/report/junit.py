@@ -14,7 +14,6 @@ from soakwatch.runs.setup_changes import Changed
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_rules.wording.quantities import counted
 
-_WORST_FIRST = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN, Outcome.PASS, Outcome.NOT_APPLICABLE)
 _TAGS = {Outcome.FAIL: "failure", Outcome.INCONCLUSIVE: "error", Outcome.NOT_APPLICABLE: "skipped"}
 _MAX_CHANGES = 50
 _COUNTED = {"failure": "failures", "error": "errors", "skipped": "skipped"}
@@ -101,11 +100,11 @@ def _case(
 ) -> None:
     """The case of one rule, of its findings and whether each was waived: the worst of them decides."""
     case = _element(suite, target, rule)
-    ranks = [(_WORST_FIRST.index(f.outcome), waived) for f, waived in findings]
+    ranks = [(f.outcome.rank, waived) for f, waived in findings]
     worst = [f for (f, _), rank in zip(findings, ranks, strict=True) if rank == min(ranks)]
-    worst_rank, waived = min(ranks)
-    tag = "skipped" if waived else _TAGS.get(_WORST_FIRST[worst_rank])
-    body = "" if _WORST_FIRST[worst_rank] is Outcome.NOT_APPLICABLE else "\n\n".join(_story(f) for f in worst)
+    outcome, waived = worst[0].outcome, min(ranks)[1]
+    tag = "skipped" if waived else _TAGS.get(outcome)
+    body = "" if outcome is Outcome.NOT_APPLICABLE else "\n\n".join(_story(f) for f in worst)
     _tell(counts, case, tag, _summary(worst), body)
     warned = [f for f, _ in findings if f.outcome is Outcome.WARN]
     if warned:

@@ -30,7 +30,6 @@ from soakwatch.report.sections import findings as findings_section
 from soakwatch.report.sections import verdict as verdict_section
 from soakwatch.report.sparks import spark_words, sparkline
 from soakwatch.report.summaries import chain, confidence_text, has_own_frame, outcome_words
-from soakwatch_model.finding import Outcome
 from soakwatch_model.roles import DUT
 from soakwatch_model.window import Window
 from soakwatch_rules.causes import Cause, CauseKind
@@ -103,7 +102,7 @@ def _head(page: Page) -> list[str]:
     lines += [
         f"| {markdown_text(t.target)} | {markdown_text(t.role)} | {SYMBOLS[t.outcome]} {t.outcome.value} |"
         f" {markdown_text(t.reason, 200)} |"
-        for t in sorted(verdict.targets, key=lambda t: (t.role != DUT, list(Outcome).index(t.outcome)))[:_MAX_TARGETS]
+        for t in sorted(verdict.targets, key=lambda t: (t.role != DUT, t.outcome.rank))[:_MAX_TARGETS]
     ]
     return lines + _more(verdict.targets, _MAX_TARGETS, "targets")
 

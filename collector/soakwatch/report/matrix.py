@@ -93,8 +93,7 @@ def _matrix(
 def _cell(findings: Sequence[Finding]) -> MatrixCell:
     if not findings:
         return MatrixCell(None, 0, "")
-    order = list(Outcome)
-    worst = min((finding.outcome for finding in findings), key=order.index)
+    worst = min(findings, key=lambda finding: finding.outcome.rank).outcome
     alike = [finding for finding in findings if finding.outcome is worst]
     return MatrixCell(worst, len(alike), ", ".join(sorted({finding.rule for finding in alike})))
 
@@ -104,11 +103,10 @@ def _stands_out(cell: MatrixCell) -> bool:
 
 
 def _worst_first(row: MatrixRow, failed: Mapping[str, int]) -> tuple[object, ...]:
-    order = list(Outcome)
-    marked = sorted(order.index(cell.outcome) for cell in row.cells if cell.outcome is not None)
+    marked = sorted(cell.outcome.rank for cell in row.cells if cell.outcome is not None)
     place = failed.get(row.target, len(failed))
     return (
-        order.index(row.outcome),
+        row.outcome.rank,
         place,
         marked[:1],
         -sum(_stands_out(cell) for cell in row.cells),

@@ -91,9 +91,8 @@ def draw_panel(
 
 def numbered_findings(findings: Iterable[Finding]) -> tuple[tuple[int, Finding], ...]:
     """The findings that object, numbered from the worst on; at most 40."""
-    order = list(Outcome)
     flagged = [f for f in findings if f.outcome in _OBJECTIONS]
-    flagged.sort(key=lambda f: (order.index(f.outcome), f.target, f.rule, f.metric, natural(f.object)))
+    flagged.sort(key=lambda f: (f.outcome.rank, f.target, f.rule, f.metric, natural(f.object)))
     return tuple(enumerate(flagged[:_MAX_FLAGS], 1))
 
 

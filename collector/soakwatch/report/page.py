@@ -18,7 +18,7 @@ from soakwatch.report.load import LoadLine, TrafficGenerator, generators, load_l
 from soakwatch.report.plots import Drawing
 from soakwatch.runs.previous import PreviousRun, previous_run, written_run
 from soakwatch_model.event import Event
-from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.finding import Finding
 from soakwatch_model.window import Window
 
 POINTS = 2000
@@ -147,5 +147,4 @@ def open_page(source: ReportSource, verdict: Verdict, earlier: ReportSource | No
 
 def worst_first(finding: Finding) -> tuple[object, ...]:
     """Sorting key of findings: worst first, then by name."""
-    order = list(Outcome)
-    return (order.index(finding.outcome), finding.target, finding.rule, finding.metric, natural(finding.object))
+    return (finding.outcome.rank, finding.target, finding.rule, finding.metric, natural(finding.object))

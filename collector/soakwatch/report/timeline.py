@@ -69,7 +69,7 @@ def _milder(outcome: Outcome | None, cause: Cause | None) -> Outcome | None:
     devices."""
     if outcome is None or cause is None:
         return outcome
-    return max(outcome, cause.outcome, key=list(Outcome).index)
+    return max(outcome, cause.outcome, key=lambda each: each.rank)
 
 
 def around(mark: Mark, run: Window) -> Window:
@@ -121,7 +121,7 @@ def _ordered(timed: Sequence[tuple[int, Cause]]) -> list[Moment]:
     ranked = []
     for index, cause in timed:
         for nth, mark in enumerate(cause.timeline):
-            ranked.append((nth > 0, list(Outcome).index(cause.outcome), nth, mark.begin_ns, index, cause, mark))
+            ranked.append((nth > 0, cause.outcome.rank, nth, mark.begin_ns, index, cause, mark))
     ranked.sort(key=lambda entry: entry[:5])
     kept = sorted(ranked[:_MAX_MOMENTS], key=lambda entry: (entry[3], entry[1], entry[4]))
     return [(index, cause, cause.target, mark) for *_, index, cause, mark in kept]

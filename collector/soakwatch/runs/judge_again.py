@@ -22,7 +22,7 @@ from soakwatch.runs.catalog import find_run
 from soakwatch_model.finding import Finding, Outcome
 
 _Key = tuple[str, str, str, str]
-_WORST = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.PASS)
+_VERDICTS = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.PASS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +162,7 @@ def decisive(before: Sequence[Finding], was: Outcome | None, verdict: Verdict) -
     down and did not before; where it is better, the first that had brought it down and does no longer. None where no
     finding did (a run that ended early, or of which nothing was judged)."""
     held, found = _worst_by_key(before), _worst_by_key(verdict.findings)
-    if was is None or _WORST.index(verdict.outcome) < _WORST.index(was):
+    if was is None or verdict.outcome.rank < was.rank:
         order = [index for cause in verdict.causes for index in cause.findings if index not in verdict.waived]
         bad = [f for index in order if (f := verdict.findings[index]).outcome is verdict.outcome]
         other = held
@@ -199,7 +199,7 @@ def _below(folder: Path) -> Iterator[Path]:
 
 def _verdict_in(view: RecordView) -> Outcome | None:
     text = view.meta("verdict")
-    return Outcome(text) if text in {outcome.value for outcome in _WORST} else None
+    return next((outcome for outcome in _VERDICTS if outcome.value == text), None)
 
 
 @lru_cache(maxsize=4)
@@ -220,11 +220,10 @@ def _outcome(finding: Finding | None) -> Outcome | None:
 
 
 def _worst_by_key(findings: Iterable[Finding]) -> dict[_Key, Finding]:
-    order = list(Outcome)
     worst: dict[_Key, Finding] = {}
     for finding in findings:
         known = worst.get(_key(finding))
-        if known is None or order.index(finding.outcome) < order.index(known.outcome):
+        if known is None or finding.outcome.rank < known.outcome.rank:
             worst[_key(finding)] = finding
     return worst
 

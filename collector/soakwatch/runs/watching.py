@@ -16,7 +16,6 @@ from soakwatch.runs.clock_steps import clock_steps, step_words
 from soakwatch.runs.run_state import NextPlanned, PhaseState, RunState, SourceState, what_comes
 from soakwatch.runs.run_status import SourceStatus, Status
 from soakwatch.runs.status_words import own_words, span
-from soakwatch_model.finding import Outcome
 from soakwatch_model.sample import PollOutcome
 from soakwatch_rules.wording.quantities import moment
 
@@ -42,7 +41,7 @@ def status_of(state: RunState, keys: str = LEAVES_IT) -> Status:
         load={(metric, f"{target},{subject}"): value for (target, metric, subject), value in state.load.items()}
         if goes_on
         else {},
-        findings=tuple(sorted(state.findings, key=lambda f: list(Outcome).index(f.outcome))),
+        findings=tuple(sorted(state.findings, key=lambda f: f.outcome.rank)),
         judged_at_s=_since_begin(state, state.judged_ns),
         events=tuple(event_words(stored) for stored in newest[:_SHOWN_EVENTS]),
         trouble=None,

@@ -16,7 +16,7 @@ from soakwatch.runs.run_status import JUDGING, RunSnapshot, SourceStatus, Status
 from soakwatch.runs.status_words import own_words, span
 from soakwatch.runs.watching import LEAVES_IT, what_and_where
 from soakwatch.web.client import RemoteRun
-from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.finding import Finding
 from soakwatch_model.sample import PollOutcome
 
 MAX_OUTAGE_S = 20.0
@@ -76,7 +76,6 @@ def _snapshot(data: Mapping[str, object], findings: tuple[Finding, ...]) -> RunS
     own = cast("Mapping[str, float | None]", data["self"])
     missed = own.get("missed")
     goes_on = standing in {"running", "waiting"}
-    order = list(Outcome)
     judged_at_s = None
     if begin is not None and judged is not None:
         judged_at_s = (moment(str(judged)) - moment(str(begin))) * 1e-9
@@ -87,7 +86,7 @@ def _snapshot(data: Mapping[str, object], findings: tuple[Finding, ...]) -> RunS
         left_s=float(str(data["left_s"])),
         sources=tuple(_source(entry, now_ns) for entry in cast("list[Mapping[str, object]]", data["sources"])),
         load=_load(cast("list[Mapping[str, object]]", data.get("load") or [])) if goes_on else {},
-        findings=tuple(sorted(findings, key=lambda f: order.index(f.outcome))),
+        findings=tuple(sorted(findings, key=lambda f: f.outcome.rank)),
         judged_at_s=judged_at_s,
         events=_events(cast("Mapping[str, object]", data.get("shown") or {})),
         trouble=None,

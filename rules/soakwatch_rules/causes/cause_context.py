@@ -145,9 +145,8 @@ def _outcomes(findings: Iterable[Finding]) -> dict[tuple[int, str, str], Outcome
     """The worst outcome among a rule's findings with the same mark, keyed by the mark's begin, the rule and its
     text."""
     worst: dict[tuple[int, str, str], Outcome] = {}
-    order = list(Outcome)
     for finding in findings:
         for mark in finding.marks:
             key = (mark.begin_ns, finding.rule, mark.text)
-            worst[key] = min(worst.get(key, finding.outcome), finding.outcome, key=order.index)
+            worst[key] = min(worst.get(key, finding.outcome), finding.outcome, key=lambda outcome: outcome.rank)
     return worst

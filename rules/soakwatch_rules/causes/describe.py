@@ -68,7 +68,7 @@ def describe(context: CauseContext, group: FindingGroup) -> Cause:
     loose = group.kind in {CauseKind.UNSETTLED, CauseKind.GENERATOR}
     line = () if loose else _timeline(context, timed, group)
     targets = {finding.target for finding in own}
-    outcome = min((f.outcome for f in own), key=list(Outcome).index)
+    outcome = min(own, key=lambda f: f.outcome.rank).outcome
     deciding = [f for f in own if f.outcome is outcome]
     since = None if loose else since_of([*deciding, *_same_growth(deciding[0], own)])
     if not line and since is not None:  # no marks, but an onset is known: show that

@@ -19,7 +19,6 @@ from soakwatch_rules.causes.moments import since_ns
 from soakwatch_rules.causes.reasons import rows_by_reason
 from soakwatch_rules.traits import Crash, Judges, Limit, Marks, traits_of
 
-_WORST = list(Outcome)
 _NOTHING_SEEN = frozenset(InconclusiveReason) - {
     InconclusiveReason.GAP,
     InconclusiveReason.PENDING,
@@ -105,7 +104,7 @@ def _rank(cause: Cause, findings: Sequence[Finding], dead: AbstractSet[tuple[str
     if began_ns is None and traits.growth is not None and (first.target, first.object) in dead:
         began_ns = min((mark.begin_ns for mark in first.marks), default=first.window.begin_ns)
     return (
-        _WORST.index(cause.outcome),
+        cause.outcome.rank,
         cause.kind is CauseKind.UNSETTLED,
         began_ns is None,
         -len(cause.findings) if began_ns is None else began_ns,

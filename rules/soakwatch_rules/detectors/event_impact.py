@@ -28,7 +28,6 @@ from soakwatch_rules.wording.quantities import counted, digits, duration, plural
 
 _MAX_EVENTS = 300  # events of one kind: a log may report thousands
 _MAX_NUMBERED_EVENTS = 50  # events whose own figures are listed
-_WORST = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN, Outcome.PASS, Outcome.NOT_APPLICABLE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +172,7 @@ class EventImpact(Parameters):
         unit = "packet" if load is None else load.unit
         assessments = [self._conclude(case, impact(case, stretch, load, self.tolerance), unit) for stretch, _ in own]
         measured = [s for s in assessments if s.impact.seconds is not None]
-        worst = min(assessments, key=lambda s: (_WORST.index(s.outcome), -(s.impact.seconds or 0.0)))
+        worst = min(assessments, key=lambda s: (s.outcome.rank, -(s.impact.seconds or 0.0)))
         caveats = [
             text
             for s, (_, blur) in zip(assessments, own, strict=True)

@@ -37,7 +37,6 @@ _MIN_EFFECTIVE = 4.0
 _LATELY = 0.1  # share of the time after: an absence shorter than this at its end may end in a moment
 _SURE = 0.01  # risk of calling a residue growing from repetition to repetition
 _WANDER = " independent samples"
-_WORST = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN, Outcome.PASS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +176,7 @@ class Recovery(Parameters):
             )
         judged = [self._episode(case, series, matches[: index + 1], apart) for index in range(len(matches))]
         long = [j for j in judged if j.why is not InconclusiveReason.TOO_SHORT or j.back is not None]
-        worst = min(long or judged, key=lambda j: (_WORST.index(j.outcome), -(j.seconds or 0.0)))
+        worst = min(long or judged, key=lambda j: (j.outcome.rank, -(j.seconds or 0.0)))
         return self._conclude(finding, case, series, judged, worst)
 
     def _episode(self, case: Case, series: Series, so_far: Sequence[Episode], apart: float) -> JudgedEpisode:

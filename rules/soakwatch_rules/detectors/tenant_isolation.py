@@ -36,7 +36,6 @@ from soakwatch_rules.wording.quantities import counted, duration, first_few, qua
 _RISK: Final = 0.05
 _LEAST: Final = 3  # bins needed with the load raised, and with it at its base
 _SETTLE_S: Final = 120.0  # after an event that is not the tenant's own
-_WORST: Final = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.WARN, Outcome.PASS)
 _APART: Final = "raise the load of one tenant at a time, while the others send as before"
 _AGAIN: Final = "raise its load for some minutes and lower it again, three times or more"
 _MOST_MARKS: Final = 20
@@ -297,7 +296,7 @@ def _folded(finding: Finding, head: str, effects: Sequence[_Effect], others: int
     """One finding for all effects: the worst decides, and the reason names two more of that outcome."""
     worst = min(
         effects,
-        key=lambda e: (_WORST.index(e.outcome), e.measure.kind == "cpu", -e.measured / max(e.limit, 1e-6)),
+        key=lambda e: (e.outcome.rank, e.measure.kind == "cpu", -e.measured / max(e.limit, 1e-6)),
     )
     same = [e for e in effects if e.outcome is worst.outcome and e is not worst]
     numbers = {"others": float(others), "comparisons": float(len(effects))}

@@ -103,11 +103,10 @@ def result_of(
     full = filled(spec, state.axes, state.cells, usual_figures(runs) if asks_usual else ())
     cells = with_derived(cells_of(state, full.measured, read(runs, full.measured)), full.figures)
     findings = findings_of(full, cells) + comparisons(full, cells)
-    order = list(Outcome)
     if earlier is not None:
         findings += against(full, cells, earlier, read(ended_runs(earlier.state), full.measured))
     tables = tuple(sheets_of(views_of(table, state.axes, cells), full) for table in full.tables)
-    findings = tuple(sorted(findings, key=lambda finding: order.index(finding.outcome)))  # the worst first
+    findings = tuple(sorted(findings, key=lambda finding: finding.outcome.rank))  # the worst first
     outcome, reason = _verdict(cells, findings)
     states = Counter(run.state for data in cells for run in data.runs)
     again = len(state.runs) - sum(states.values())

@@ -111,9 +111,8 @@ class LiveJudge:
     @property
     def findings(self) -> tuple[Finding, ...]:
         """The findings so far, worst first."""
-        order = list(Outcome)
         every = [finding for findings in self._findings.values() for finding in findings]
-        return tuple(sorted(every, key=lambda f: (order.index(f.outcome), f.target, f.rule, f.metric, f.object)))
+        return tuple(sorted(every, key=lambda f: (f.outcome.rank, f.target, f.rule, f.metric, f.object)))
 
     @property
     def confirmed(self) -> bool:

@@ -17,7 +17,6 @@ MIN_MINUTES = 96  # minutes with samples from which growth is warned of
 APART_NS = 300_000_000_000  # evaluations of a trend closer than this count as one
 
 _MAX_MARKS = 200
-_WORST_FIRST = tuple(Outcome)
 
 
 def earliest_s(rule: Rule, planned_s: float | None) -> float:
@@ -62,7 +61,7 @@ def lasting(before: tuple[Finding, Stand], now: tuple[Finding, Stand]) -> tuple[
     over_ns = max((mark.end_ns or mark.begin_ns for mark in gone), default=new.window.begin_ns - 1)
     seen = [mark for mark in new.marks if mark.begin_ns > over_ns]  # the others are cut by the begin of the hour
     worse, known = new, replace(stand, found_before=len(gone))
-    if _WORST_FIRST.index(old.outcome) < _WORST_FIRST.index(new.outcome):
+    if old.outcome.rank < new.outcome.rank:
         worse, known = old, old_stand
     window = Window(old.window.begin_ns, new.window.end_ns)
     return replace(worse, marks=_bounded((*gone, *seen)), window=window), known

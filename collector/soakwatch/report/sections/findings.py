@@ -31,7 +31,6 @@ TITLE = "Findings"
 OPEN = True
 HEIGHT = 280
 _MAX_PLOTS, _MAX_LINES, _MAX_CAUSES, _CARDS, _OPEN_TARGETS = 40, 7, 60, 3, 3
-_ORDER = tuple(Outcome)
 _OF_ITS_SERIES = frozenset(
     {
         *(f"{what}_{part}" for what in ("mean", "sd") for part in ("first", "middle", "last")),
@@ -84,7 +83,7 @@ def _facts(page: Page) -> Mapping[str, object]:
     first = {name: -n for n, problem in enumerate(reversed(verdict.problems)) for name in problem.targets}
 
     def rank(entry: tuple[int, TargetVerdict]) -> tuple[int, int]:
-        return _ORDER.index(entry[1].outcome), first.get(entry[1].target, 1)
+        return entry[1].outcome.rank, first.get(entry[1].target, 1)
 
     lined, targets = [*shared], []
     for place, target in sorted(enumerate(verdict.targets, 1), key=rank):

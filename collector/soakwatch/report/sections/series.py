@@ -34,10 +34,7 @@ def _facts(page: Page) -> Mapping[str, object]:
     A series that has a plot with its finding is only named; one that passed and never changed is told in words.
     """
     judged, undrawn = _judged(page)
-    order = list(Outcome)
-    everything = sorted(
-        judged, key=lambda k: (order.index(judged[k][0].outcome), k.metric, natural(k.object), k.target)
-    )
+    everything = sorted(judged, key=lambda k: (judged[k][0].outcome.rank, k.metric, natural(k.object), k.target))
     above = [(key, page.plotted[key]) for key in everything if key in page.plotted]
     apart = [key for key in everything if key not in page.plotted]
     # Forty cores that passed are a crowd: of these only the ones that moved most are drawn.

@@ -124,14 +124,13 @@ def renamed(findings: Sequence[Finding], names: Mapping[str, str]) -> tuple[Find
 def matrix(runs: Sequence[Sequence[Finding]]) -> tuple[OutcomeRow, ...]:
     """What each rule said of each target in each run; what differs first, then the worst first."""
     by_run = [grouped(findings, lambda finding: (finding.rule, finding.target)) for findings in runs]
-    order = [*Outcome, None]
     rows = [
         OutcomeRow(rule, target, tuple(_cell(found or ()) for found in cells))
         for (rule, target), cells in pivot(by_run).items()
     ]
 
     def rank(row: OutcomeRow) -> tuple[object, ...]:
-        worst = min(order.index(cell.outcome) for cell in row.cells)
+        worst = min(len(Outcome) if cell.outcome is None else cell.outcome.rank for cell in row.cells)
         return (worst > 2, not row.differs, worst, row.rule, natural(row.target))
 
     return tuple(sorted(rows, key=rank))
@@ -140,7 +139,7 @@ def matrix(runs: Sequence[Sequence[Finding]]) -> tuple[OutcomeRow, ...]:
 def _cell(findings: Sequence[Finding]) -> OutcomeCell:
     if not findings:
         return OutcomeCell(None)
-    worst = min(findings, key=lambda finding: list(Outcome).index(finding.outcome))
+    worst = min(findings, key=lambda finding: finding.outcome.rank)
     count = sum(finding.outcome is worst.outcome for finding in findings)
     return OutcomeCell(worst.outcome, count, len(findings), worst.sentence[:MAX_REASON])
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 from soakwatch_model.case import Before, Case
-from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.finding import Finding
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.rule import Rule
@@ -30,8 +30,6 @@ def _scenarios() -> tuple[Scenario, ...]:
 
 SCENARIOS: Final = _scenarios()
 """Every scenario of this folder; names are unique within a family."""
-
-_WORST: Final = tuple(Outcome)
 
 
 def family(*names: str) -> tuple[Scenario, ...]:
@@ -86,4 +84,4 @@ def judged(rule: Rule, scenario: Scenario, seed: int) -> tuple[Finding, ...]:
 def findings_of(rule: Rule, case: Case) -> tuple[Finding, ...]:
     """The findings of a rule on a whole case, worst first."""
     findings = [finding for part in cuts(rule, case) for finding in rule.judge(part)]
-    return tuple(sorted(findings, key=lambda finding: _WORST.index(finding.outcome)))
+    return tuple(sorted(findings, key=lambda finding: finding.outcome.rank))
