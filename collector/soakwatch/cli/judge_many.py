@@ -19,7 +19,7 @@ from soakwatch.core.tables import harmless, show_table
 from soakwatch.core.workers.executor import Executor
 from soakwatch.runs.judge_again import Decisive, JudgedAgain, RecordName, Rules, judged_again
 from soakwatch_model.finding import Outcome
-from soakwatch_rules.wording.quantities import plural
+from soakwatch_rules.wording.quantities import cut_to, plural
 
 _MAX_REASON = 200
 
@@ -107,10 +107,10 @@ def _word(outcome: Outcome | None) -> str:
 def _because(result: JudgedAgain) -> str:
     found = result.because
     if found is None:
-        return _cut(result.reason)
+        return cut_to(result.reason, _MAX_REASON)
     more = f" (and {found.others} more)" if found.others else ""
     change = f"{_outcome(found.before)}, now {_outcome(found.now)}"
-    return f"{found.rule} on {_subject(found)}: {change}: {_cut(found.reason)}{more}"
+    return f"{found.rule} on {_subject(found)}: {change}: {cut_to(found.reason, _MAX_REASON)}{more}"
 
 
 def _subject(found: Decisive) -> str:
@@ -119,7 +119,3 @@ def _subject(found: Decisive) -> str:
 
 def _outcome(outcome: Outcome | None) -> str:
     return "not asked" if outcome is None else outcome.value
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _MAX_REASON else f"{text[: _MAX_REASON - 1]}…"

@@ -27,6 +27,7 @@ from soakwatch.plan import Plan, TargetPlan, load_plan
 from soakwatch.record import RecordView
 from soakwatch.runs.catalog import new_folder
 from soakwatch.sources.transport.ssh.ssh_access import Access
+from soakwatch_rules.wording.quantities import cut_to
 
 _JOIN_S = 60.0
 HEAD = ("fault", "target", "made at", "seen by", "after", "while it ran", "what it said")
@@ -147,7 +148,7 @@ def _rows(made: InjectedFault, seen: Sequence[Detection]) -> list[tuple[str, ...
             f"{each.rule} ({each.outcome})",
             show_seconds(round(each.after_s, 1)),
             "no, at the end" if each.live_after_s is None else f"after {show_seconds(round(each.live_after_s))}",
-            each.reason if len(each.reason) <= 120 else f"{each.reason[:119]}…",
+            cut_to(each.reason, 120),
         )
         for each in seen
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from soakwatch_model.event_catalogue import event_kind
 from soakwatch_model.finding import Finding, Outcome
+from soakwatch_rules.wording.quantities import cut_to
 
 WINDOW = "recorder.window"
 """Event: the record holds detail of a flight recorder, for a time span, with the reason."""
@@ -99,5 +100,4 @@ def capture_reason(finding: Finding, outcome: Outcome) -> str:
 
 def short(text: str) -> str:
     """One line of at most 120 characters, without ``;``, which separates reasons."""
-    line = " ".join(text.replace(";", ",").split())
-    return line if len(line) <= _MAX_LENGTH else f"{line[: _MAX_LENGTH - 1]}…"
+    return cut_to(" ".join(text.replace(";", ",").split()), _MAX_LENGTH)

@@ -17,6 +17,7 @@ from soakwatch.core.secrets import SecretRef
 from soakwatch.core.suggest import hint, nearest
 from soakwatch.core.units import plan_seconds
 from soakwatch.core.yaml import Document, Path, Problem, placeless
+from soakwatch_rules.wording.quantities import cut_to
 
 M = TypeVar("M", bound=BaseModel)
 K = TypeVar("K", bound=int | str | None)
@@ -300,6 +301,5 @@ def shown(value: object) -> str:
     if isinstance(value, int | float):
         return f"the number {value}"
     if isinstance(value, str):
-        value = _LOGIN.sub(":***@", value)
-        return repr(value if len(value) <= 60 else value[:59] + "…")
+        return repr(cut_to(_LOGIN.sub(":***@", value), 60))
     return "a list" if isinstance(value, list) else "keys and values"

@@ -21,7 +21,7 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.metric import BY_NAME
 from soakwatch_model.window import Window
 from soakwatch_rules.rule import Rule
-from soakwatch_rules.wording.quantities import percent
+from soakwatch_rules.wording.quantities import first_few, percent
 
 RULE = "coverage"
 _VERSION = 1
@@ -136,7 +136,7 @@ def _left_out(column: Mapping[str, object], window: Window) -> Finding:
 
 def _finding(target: str, window: Window, columns: Sequence[Mapping[str, object]], outcome: Outcome) -> Finding:
     names = list(dict.fromkeys(str(column["column"]) for column in columns))
-    shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+    shown = first_few(names, _SHOWN)
     wanted = [column for column in columns if column["wanted"]]
     what = "column" if len(names) == 1 else "columns"
     reason = f"{what} {shown}: judged by no rule"

@@ -13,6 +13,7 @@ from soakwatch.core.suggest import hint, nearest
 from soakwatch.core.yaml import Plain
 from soakwatch.sources.source_modules import poller_module
 from soakwatch_model.roles import DUT
+from soakwatch_rules.wording.quantities import cut_to
 
 LOCAL = "local"
 _WEB = ("http", "https")
@@ -169,4 +170,4 @@ def _example(address: str) -> str:
 
 
 def _shown(address: str) -> str:
-    return repr(address if len(address) <= 60 else address[:59] + "…")
+    return repr(cut_to(address, 60))

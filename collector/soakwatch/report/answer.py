@@ -6,7 +6,6 @@ different from the last run of the plan; whether it can be trusted; and what to 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from soakwatch.core.event_kinds import STOP
@@ -37,10 +36,10 @@ from soakwatch_model.window import Window
 from soakwatch_rules.causes import Cause, lag
 from soakwatch_rules.traits import Marks, plain_words, traits_of
 from soakwatch_rules.wording.forecast import forecast_words
-from soakwatch_rules.wording.quantities import counted, percent
+from soakwatch_rules.wording.quantities import counted, first_few, percent
 
 MAX_STEPS = 5
-_MAX_NAMED, _MAX_TEXT = 3, 220
+_MAX_TEXT = 220
 _HAPPENED = frozenset({Outcome.FAIL, Outcome.WARN})
 _OBJECTIONS = _HAPPENED | {Outcome.INCONCLUSIVE}
 
@@ -214,11 +213,11 @@ def _who(verdict: Verdict, cause: Cause | None, finding: Finding | None) -> str:
     hit = [target.target for target in devices if target.outcome is verdict.outcome]
     if verdict.outcome is Outcome.PASS or not hit:
         names = [target.target for target in devices]
-        return _some(names) if names else "no target has the role dut"
+        return first_few(names) if names else "no target has the role dut"
     of = f" ({len(hit)} of {counted(len(devices), 'device')})" if len(devices) > 1 else ""
     if len(hit) == 1 and finding is not None and cause is not None and finding.target == hit[0]:
         return hit[0] + of
-    return _some(hit) + of
+    return first_few(hit) + of
 
 
 def _counts(verdict: Verdict) -> str:
@@ -310,11 +309,6 @@ def _step(one: Problem, verdict: Verdict, first_ns: int | None) -> ChainStep:
     after = lag(one.since_ns, first_ns or 0).replace("+", "−") if ahead else after
     when = clock(one.since_ns, verdict.window).removesuffix(" UTC")
     return ChainStep(when, after, one.targets[0], text, one.finding.outcome, one.causes[0])
-
-
-def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_MAX_NAMED])
-    return shown + (f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else "")
 
 
 def _short(text: str) -> str:

@@ -14,7 +14,7 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.roles import DUT
 from soakwatch_model.window import Window
 from soakwatch_rules.traits import Family, plain_words, traits_of
-from soakwatch_rules.wording.quantities import counted
+from soakwatch_rules.wording.quantities import counted, first_few
 
 _REASONS: Mapping[InconclusiveReason, str] = {
     InconclusiveReason.TOO_SHORT: "the run was too short",
@@ -38,7 +38,7 @@ _MAX_NAMED = 3
 def headline(verdict: Verdict, load: Sequence[TrafficGenerator]) -> str:
     """One sentence for a manager: who passed or failed, under which load and for how long, and why."""
     span = f"{show_seconds(verdict.window.seconds)} {under(load, verdict.window)}".rstrip()
-    names = _names([t.target for t in verdict.targets if t.role == DUT])
+    names = first_few([t.target for t in verdict.targets if t.role == DUT])
     if not names:
         return f"No device was judged in {span}: no target has the role dut."
     if verdict.checked is not None and verdict.checked.changed:
@@ -128,8 +128,3 @@ def _silence(verdict: Verdict, polls: Sequence[Finding]) -> str:
     source = finding.object or finding.target
     lasted = show_seconds((end_ns - mark.begin_ns) * 1e-9)
     return f"{source} did not answer for {lasted} ({when} to {clock(end_ns, verdict.window)})"
-
-
-def _names(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_MAX_NAMED])
-    return shown + (f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else "")

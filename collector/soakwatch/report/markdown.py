@@ -34,6 +34,7 @@ from soakwatch_model.roles import DUT
 from soakwatch_model.window import Window
 from soakwatch_rules.causes import Cause, CauseKind
 from soakwatch_rules.wording.forecast import forecast_words
+from soakwatch_rules.wording.quantities import cut_to
 
 _MAX_LINES = 75
 _MAX_TARGETS, _MAX_CAUSES, _MAX_FOLDED, _MAX_MOMENTS, _MAX_ROWS = 6, 8, 5, 5, 5
@@ -212,9 +213,7 @@ def _more(items: Sequence[object], shown: int, word: str) -> list[str]:
 
 def markdown_text(text: str, most: int = 160) -> str:
     """Text that no Markdown reader takes for markup: one line, escaped, without mentions and links."""
-    line = " ".join(printable(text).split())
-    if len(line) > most:
-        line = line[: most - 1] + "…"
+    line = cut_to(" ".join(printable(text).split()), most)
     escaped = html.escape(line.translate(_ESCAPED), quote=False)
     return escaped.replace("@", "@\u200b").replace("://", ":\u200b//").replace("#", "#\u200b")
 

@@ -42,7 +42,7 @@ from soakwatch.report.summaries import (
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_rules.causes import Cause, CauseKind
 from soakwatch_rules.wording.forecast import forecast_words
-from soakwatch_rules.wording.quantities import counted, first_few
+from soakwatch_rules.wording.quantities import counted, cut_to, first_few
 
 _QUIET = {
     Outcome.PASS: "passed",
@@ -210,7 +210,7 @@ def _cause(writer: ConsoleWriter, page: Page, cause: Cause, *, brief: bool) -> N
     for (rule, outcome, target), own in list(by_rule.items())[:_MAX_RULES]:
         subjects = f"{rule} ({len(own)})" if len(own) > 1 else about(own[0])
         text = " ".join(part for part in ("" if cause.target else target, f"{subjects}: {own[0].sentence}") if part)
-        text = text if len(text) <= _MAX_REASON else f"{text[: _MAX_REASON - 1]}…"
+        text = cut_to(text, _MAX_REASON)
         writer.say(head(outcome, outcome_words(own[0])), f"  {text}", indent=_INDENT, hang=_INDENT + 2)
     if len(by_rule) > _MAX_RULES:
         left = sum(len(own) for own in list(by_rule.values())[_MAX_RULES:])

@@ -17,7 +17,7 @@ from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import spacing, unseen
 from soakwatch_rules.traits import Crash, Family, Guide, Leads, RuleWords, Traits
-from soakwatch_rules.wording.quantities import counted, first_few, moment
+from soakwatch_rules.wording.quantities import counted, cut_to, first_few, moment
 
 _COUNTER = "system.memory.oom_kills"
 _KILLED = re.compile(r"[Kk]ill(?:ed)? process (?P<pid>\d+) \((?P<process>[^)]*)\)")  # mm/oom_kill.c
@@ -160,7 +160,7 @@ def _line(event: Event) -> str:
 
 def _text(event: Event) -> str:
     line = _line(event) or "kernel log"
-    return line if len(line) <= 160 else f"{line[:159]}…"
+    return cut_to(line, 160)
 
 
 TRAITS: Final = Traits(

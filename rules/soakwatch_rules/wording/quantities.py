@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 
@@ -168,7 +169,7 @@ def plural(noun: str) -> str:
     return f"{noun}s"
 
 
-def first_few(texts: list[str], most: int = 3) -> str:
+def first_few(texts: Sequence[str], most: int = 3) -> str:
     """The first few of a list, and the number of the others.
 
     >>> first_few(["a", "b"]), first_few(["a", "b", "c", "d"], 2)
@@ -176,3 +177,12 @@ def first_few(texts: list[str], most: int = 3) -> str:
     """
     more = len(texts) - most
     return ", ".join(texts[:most]) + (f" and {more} more" if more > 0 else "")
+
+
+def cut_to(text: str, most: int) -> str:
+    """The text in at most so many characters; an ellipsis ends one that was longer.
+
+    >>> cut_to("forwarding", 10), cut_to("forwarding", 8)
+    ('forwarding', 'forward…')
+    """
+    return text if len(text) <= most else f"{text[: most - 1]}…"

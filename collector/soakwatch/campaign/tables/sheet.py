@@ -12,6 +12,7 @@ from soakwatch.campaign.tables.pivot import Entry, Key, View
 from soakwatch.campaign.tables.spec import FIGURES, VERDICT, TablesSpec
 from soakwatch.core.formatting import Scale, scale_of
 from soakwatch_model.finding import Outcome
+from soakwatch_rules.wording.quantities import cut_to
 
 _DIGITS, _MOST_DECIMALS, _MOST_NOTE = 4, 6, 60
 _FEW_CELLS = 2
@@ -200,7 +201,7 @@ def _cut(note: str) -> str:
     >>> len(_cut("lost: " + 300 * "x"))
     60
     """
-    return note if len(note) <= _MOST_NOTE else note[: _MOST_NOTE - 1] + "…"
+    return cut_to(note, _MOST_NOTE)
 
 
 def _legend(view: View) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ import click
 
 from soakwatch.cli.options import LabelCommand, label_option
 from soakwatch.runs.catalog import DEFAULT_RUNS
+from soakwatch_rules.wording.quantities import cut_to
 
 _ROOM = {"started": 100, "worst finding": 110, "coverage": 125, "release": 150, "labels": 170, "seal": 135, "note": 140}
 _LONGEST_NOTE = 40
@@ -56,7 +57,7 @@ def command(folder: Path, labels: dict[str, str], as_json: bool) -> None:  # noq
             "release": run.release,
             "labels": labels_words(line.labels),
             "seal": run.sealed,
-            "note": run.note if len(run.note) <= _LONGEST_NOTE else f"{run.note[: _LONGEST_NOTE - 1]}…",
+            "note": cut_to(run.note, _LONGEST_NOTE),
             "record": show_bytes(line.bytes),
         }
 

@@ -16,7 +16,7 @@ from soakwatch.plan import Plan
 from soakwatch.record.findings import identity_of
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_rules.wording.forecast import forecast_words
-from soakwatch_rules.wording.quantities import counted, first_few
+from soakwatch_rules.wording.quantities import counted, cut_to, first_few
 
 _LISTED, _CAUSES, _TARGETS, _DOUBTS = 10, 3, 8, 3
 _MAX_LINE, _MAX_TITLE = 400, 150
@@ -44,8 +44,7 @@ def safe(text: str, most: int = _MAX_LINE) -> str:
     >>> safe("cpu of @everyone at http://x")
     'cpu of @\u200beveryone at http:\u200b//x'
     """
-    line = " ".join(printable(text).split())
-    line = line if len(line) <= most else f"{line[: most - 1]}…"
+    line = cut_to(" ".join(printable(text).split()), most)
     return line.replace("@", "@\u200b").replace("://", ":\u200b//")
 
 

@@ -24,6 +24,7 @@ from soakwatch.transfer.importing.timeline import Timeline
 from soakwatch.transfer.importing.unanswered import LastReadings, RunReadings
 from soakwatch_model.metric import BY_NAME
 from soakwatch_model.roles import DUT, GENERATOR
+from soakwatch_rules.wording.quantities import first_few
 
 SOURCE = "import"
 WHY_LOST = "the file has no line for this time"
@@ -137,8 +138,7 @@ def _outside(series: ImportedSeries) -> bool:
 
 
 def _names(part: Sequence[ImportedSeries]) -> str:
-    names = list(dict.fromkeys(item.column for item in part))
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+    return first_few(list(dict.fromkeys(item.column for item in part)))
 
 
 def _together(imported: Iterable[Imported]) -> Iterator[tuple[str, str, list[ImportedSeries]]]:
