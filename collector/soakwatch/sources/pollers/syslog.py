@@ -9,35 +9,28 @@ from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import Field
 
 from soakwatch.core.errors import PlanError
 from soakwatch.sources.abc import Facts, SourceConfig, SourceContext
 from soakwatch.sources.profiles.loading import load_profiles
-from soakwatch.sources.receivers.address import Listen, listen_at
+from soakwatch.sources.receivers.address import Listen, ListenAddress, listen_at
 from soakwatch.sources.receivers.listener import TCP, TLS, UDP, Channels, Secure, Subscription, listeners
 from soakwatch.sources.receivers.log_event import SearchPattern, event_of, prepare_patterns
 from soakwatch.sources.receivers.queue import MessageQueue, ReadResult, Received, Subscriber
-from soakwatch.sources.receivers.sender_filter import SenderFilter
-from soakwatch.sources.receivers.storm import Storm
+from soakwatch.sources.receivers.sender_filter import SenderFilter, Senders
+from soakwatch.sources.receivers.storm import Storm, StormLimit
 from soakwatch.sources.receivers.syslog_line import SEVERITIES, log_line
 from soakwatch_model.sample import Answer, Sample, object_text
 
 _DEFAULT_PROFILES = ("linux", "generic")
 
 
-def _address(text: str | None) -> str | None:
-    if text is not None:
-        listen_at(text)
-    return text
-
-
 class Config(SourceConfig):
     """Keys of the source ``syslog``."""
 
     listen: Annotated[
-        str,
-        AfterValidator(_address),
+        ListenAddress,
         Field(default="127.0.0.1:5514", description="address and port without TLS; sources may share one"),
     ]
     over: Annotated[
@@ -49,8 +42,7 @@ class Config(SourceConfig):
         Field(default=False, description="allow TCP without TLS on an address that other machines reach"),
     ]
     tls_listen: Annotated[
-        str | None,
-        AfterValidator(_address),
+        ListenAddress | None,
         Field(default=None, description="address and port for TLS (RFC 5425), such as 0.0.0.0:6514"),
     ]
     certificate: Annotated[str | None, Field(default=None, description="file of the certificate for TLS (PEM)")]
@@ -59,23 +51,12 @@ class Config(SourceConfig):
         str | None,
         Field(default=None, description="CA bundle (PEM) that devices' certificates must be signed by"),
     ]
-    senders: Annotated[
-        list[str],
-        Field(
-            default_factory=list,
-            alias="from",
-            description="addresses, networks or host names of the device; default: all that no other "
-            "source on the same address claims",
-        ),
-    ]
+    senders: Senders
     profile: Annotated[
         str | None,
         Field(default=None, description="profile with the patterns of the device's lines; default: linux and generic"),
     ]
-    storm: Annotated[
-        int,
-        Field(default=20, ge=1, le=10_000, description="events of one kind and object that are kept a minute"),
-    ]
+    storm: StormLimit
     connections: Annotated[
         int,
         Field(default=64, ge=1, le=4096, description="connections that may be open at a time"),

@@ -9,31 +9,26 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.secrets import SecretRef, secret
 from soakwatch.sources.abc import Facts, SourceConfig, SourceContext
 from soakwatch.sources.profiles.loading import load_profiles
 from soakwatch.sources.profiles.profile_model import TrapPattern
-from soakwatch.sources.receivers.address import listen_at
+from soakwatch.sources.receivers.address import ListenAddress, listen_at
 from soakwatch.sources.receivers.listener import UDP, Channels, Listener, Subscription, listeners
 from soakwatch.sources.receivers.names import name_of
 from soakwatch.sources.receivers.notification import Notification, community_message, version_of
 from soakwatch.sources.receivers.queue import MessageQueue, ReadResult, Received, Subscriber
-from soakwatch.sources.receivers.sender_filter import SenderFilter
-from soakwatch.sources.receivers.storm import Storm
+from soakwatch.sources.receivers.sender_filter import SenderFilter, Senders
+from soakwatch.sources.receivers.storm import Storm, StormLimit
 from soakwatch.sources.receivers.trap_event import event_of
 from soakwatch.sources.receivers.user import Key, User
 from soakwatch.sources.transport.snmp.snmp_access import MIN_KEY_LENGTH, AuthProtocol, PrivProtocol
 from soakwatch_model.sample import Answer
 
 _ENGINE_ID = r"^(0x)?([0-9A-Fa-f]{2}){5,32}$"
-
-
-def _address(text: str) -> str:
-    listen_at(text)
-    return text
 
 
 class TrapUser(BaseModel):
@@ -60,8 +55,7 @@ class Config(SourceConfig):
     """Keys of the source ``traps``."""
 
     listen: Annotated[
-        str,
-        AfterValidator(_address),
+        ListenAddress,
         Field(default="127.0.0.1:1162", description="address and UDP port; sources may share one"),
     ]
     communities: Annotated[
@@ -69,20 +63,9 @@ class Config(SourceConfig):
         Field(default=None, description="accepted communities of v1 and v2c; default: any"),
     ]
     users: Annotated[list[TrapUser], Field(default_factory=list, description="users of SNMPv3")]
-    senders: Annotated[
-        list[str],
-        Field(
-            default_factory=list,
-            alias="from",
-            description="addresses, networks or host names of the device; default: all that no other "
-            "source on the same address claims",
-        ),
-    ]
+    senders: Senders
     profile: Annotated[str, Field(default="generic", description="profile with the device's own traps")]
-    storm: Annotated[
-        int,
-        Field(default=20, ge=1, le=10_000, description="events of one kind and object that are kept a minute"),
-    ]
+    storm: StormLimit
 
 
 class TrapPoller:

@@ -8,6 +8,9 @@ import ipaddress
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Annotated
+
+from pydantic import AfterValidator
 
 from soakwatch.core.errors import PlanError
 
@@ -55,6 +58,15 @@ def listen_at(text: str) -> Listen:
     if address is None or not 0 <= number <= 65535:
         raise ValueError(f"{text[:80]!r} is not an address to listen on: write ADDRESS:PORT, such as 127.0.0.1:1162")
     return Listen(str(address), number)
+
+
+def _checked(text: str) -> str:
+    listen_at(text)
+    return text
+
+
+ListenAddress = Annotated[str, AfterValidator(_checked)]
+"""An address of a plan that ``listen_at`` can read."""
 
 
 def unmapped(address: str) -> str:

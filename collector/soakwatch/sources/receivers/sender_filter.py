@@ -7,6 +7,9 @@ import ipaddress
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, suppress
+from typing import Annotated
+
+from pydantic import Field
 
 from soakwatch.core.errors import PlanError
 
@@ -14,6 +17,16 @@ AGAIN_S = 240.0  # interval of resolving host names
 _MAX_ADDRESSES = 64  # of one host name
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+Senders = Annotated[
+    list[str],
+    Field(
+        default_factory=list,
+        alias="from",
+        description="addresses, networks or host names of the device; default: all that no other "
+        "source on the same address claims",
+    ),
+]
+"""The key ``from`` of a source that listens."""
 
 
 class SenderFilter:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Annotated
+
+from pydantic import Field
 
 from soakwatch_model.event import Event
 
@@ -15,6 +18,10 @@ _MAX_KINDS = 64  # more than any profile has; further kinds count as one
 _OTHERS = "others"
 
 Key = tuple[str, str]
+StormLimit = Annotated[
+    int, Field(default=20, ge=1, le=10_000, description="events of one kind and object that are kept a minute")
+]
+"""The key ``storm`` of a source that listens."""
 
 
 @dataclass(slots=True)
