@@ -13,6 +13,10 @@ from soakwatch_model.window import Window
 F = TypeVar("F", bound=Fact)
 
 
+FindingName = tuple[str, str, str, str]
+"""Rule, target, metric and object of a finding."""
+
+
 class Outcome(StrEnum):
     """A rule's result, worst first. ``not applicable`` always has a reason."""
 
@@ -231,6 +235,16 @@ class Finding:
     def fact(self, kind: type[F]) -> F | None:
         """The fact of this kind; None if there is none."""
         return next((fact for fact in self.facts if isinstance(fact, kind)), None)
+
+    @property
+    def name(self) -> FindingName:
+        """Its rule and its subject: what stays the same while its outcome changes, and from run to run."""
+        return self.rule, *self.subject
+
+    @property
+    def subject(self) -> tuple[str, str, str]:
+        """Target, metric and object."""
+        return self.target, self.metric, self.object
 
     @property
     def coverage(self) -> float | None:

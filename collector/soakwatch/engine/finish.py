@@ -132,5 +132,5 @@ def end_unpolled(record: Record, promises: Promises, end_ns: int, reason: str) -
 
 def _without_withdrawn(live: Iterable[Finding], verdict: Iterable[Finding]) -> list[Finding]:
     """The live findings without alarms that the verdict does not share: those are withdrawn."""
-    alarms = {(f.rule, f.target, f.metric, f.object) for f in verdict if f.outcome in ALARMS}
-    return [f for f in live if f.outcome not in ALARMS or (f.rule, f.target, f.metric, f.object) in alarms]
+    alarms = {f.name for f in verdict if f.outcome in ALARMS}
+    return [f for f in live if f.outcome not in ALARMS or f.name in alarms]

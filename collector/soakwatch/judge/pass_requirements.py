@@ -44,12 +44,12 @@ class Demand:
         """
         of_many = [f for f in findings if traits_of(f.rule).inconclusive.by_majority]
         passed = Counter((f.rule, f.target) for f in of_many if f.outcome is Outcome.PASS)
-        contradicted = frozenset(_key(f) for f in findings if _by_stages(f) and f.own_outcome is Outcome.FAIL)
+        contradicted = frozenset(f.subject for f in findings if _by_stages(f) and f.own_outcome is Outcome.FAIL)
         undecided = Counter((f.rule, f.target) for f in of_many if f.outcome is Outcome.INCONCLUSIVE)
         return frozenset(
             index
             for index, f in enumerate(findings)
-            if self.waives(f, contradicted=_key(f) in contradicted)
+            if self.waives(f, contradicted=f.subject in contradicted)
             or (
                 traits_of(f.rule).inconclusive.by_majority
                 and f.outcome is Outcome.INCONCLUSIVE
@@ -87,10 +87,6 @@ class Demand:
         if why in _OF_THE_RUN:
             return why is InconclusiveReason.CADENCE or rule not in self.named
         return why in _OF_THE_READINGS and within(finding, contradicted=contradicted)
-
-
-def _key(finding: Finding) -> tuple[str, str, str]:
-    return finding.target, finding.metric, finding.object
 
 
 def _by_stages(finding: Finding) -> bool:

@@ -8,10 +8,7 @@ from dataclasses import dataclass
 from soakwatch.core.event_kinds import ACKNOWLEDGED
 from soakwatch.core.formatting import utc
 from soakwatch.record.source import StoredEvent
-from soakwatch_model.finding import Finding
-
-Subject = tuple[str, str, str, str]
-"""Target, rule, metric and object of a finding."""
+from soakwatch_model.finding import FindingName
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,20 +24,15 @@ class Acknowledgement:
         return f"{self.reason or 'no reason given'} ({utc(self.at_ns)} UTC)"
 
 
-def subject_of(finding: Finding) -> Subject:
-    """The key under which a finding is acknowledged."""
-    return (finding.target, finding.rule, finding.metric, finding.object)
-
-
-def acknowledgements(events: Iterable[StoredEvent]) -> Mapping[Subject, tuple[Acknowledgement, ...]]:
+def acknowledgements(events: Iterable[StoredEvent]) -> Mapping[FindingName, tuple[Acknowledgement, ...]]:
     """What was said of each finding, in order of time.
 
     The event has the finding's target and object; its detail has the rule, the metric and the reason.
     """
-    by_subject: dict[Subject, list[Acknowledgement]] = {}
+    by_subject: dict[FindingName, list[Acknowledgement]] = {}
     for stored in sorted(events, key=lambda stored_event: (stored_event.event.begin_ns, stored_event.id)):
         event = stored.event
         if event.kind == ACKNOWLEDGED:
-            about = (event.target, event.detail.get("rule", ""), event.detail.get("metric", ""), event.object)
+            about = (event.detail.get("rule", ""), event.target, event.detail.get("metric", ""), event.object)
             by_subject.setdefault(about, []).append(Acknowledgement(event.begin_ns, event.detail.get("reason", "")))
     return {about: tuple(given) for about, given in by_subject.items()}

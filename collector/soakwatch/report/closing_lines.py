@@ -10,8 +10,8 @@ from soakwatch.core.plain_names import plain_name
 from soakwatch.judge.problems import growth_rate, thing_of_rule
 from soakwatch.judge.verdict import REACHED, Verdict
 from soakwatch.report.load import TrafficGenerator
-from soakwatch.runs.previous import Key, PreviousRun, key_of
-from soakwatch_model.finding import Finding, Outcome
+from soakwatch.runs.previous import PreviousRun
+from soakwatch_model.finding import Finding, FindingName, Outcome
 from soakwatch_rules.traits import GrowthMethod, Judges, traits_of
 from soakwatch_rules.wording.quantities import counted, first_few
 
@@ -26,8 +26,8 @@ def difference_words(verdict: Verdict, previous: PreviousRun | None) -> str:
     """
     if previous is None:
         return "This is the first run of this plan in its folder."
-    now = {key_of(f): f.outcome for f in verdict.findings if f.outcome in {Outcome.FAIL, Outcome.WARN}}
-    clear = {key_of(f) for f in verdict.findings if f.outcome is Outcome.PASS}
+    now = {f.name: f.outcome for f in verdict.findings if f.outcome in {Outcome.FAIL, Outcome.WARN}}
+    clear = {f.name for f in verdict.findings if f.outcome is Outcome.PASS}
     new = [key for key in now if key in previous.passed]
     worse = [k for k, o in now.items() if o is Outcome.FAIL and previous.objections.get(k) is Outcome.WARN]
     gone = [] if verdict.preliminary else [key for key in previous.objections if key in clear]  # it may still come
@@ -54,25 +54,25 @@ def _changed_verdict(verdict: Verdict, previous: PreviousRun) -> str:
     )
 
 
-def _named(keys: Sequence[Key]) -> str:
+def _named(keys: Sequence[FindingName]) -> str:
     """The first few by object and rule, each once."""
     names = list(dict.fromkeys(_name(key) for key in keys))
     more = len(names) - _MAX_NAMED
     return ", ".join(names[:_MAX_NAMED]) + (f" and {counted(more, 'other')}" if more > 0 else "")
 
 
-def _name(key: Key) -> str:
+def _name(key: FindingName) -> str:
     rule, target, metric, object_ = key
     of = thing_of_rule(rule, metric, object_)
     on = f"{of} on {target}" if of and of != target else target
     return f"{on} ({rule})"
 
 
-def _then(verdict: Verdict, previous: PreviousRun, keys: Sequence[Key]) -> str:
+def _then(verdict: Verdict, previous: PreviousRun, keys: Sequence[FindingName]) -> str:
     """The measured values of the first of them, then and now; empty unless both are known in one unit."""
     key = keys[0]
     before = previous.figures.get(key)
-    finding = next((finding for finding in verdict.findings if key_of(finding) == key), None)
+    finding = next((finding for finding in verdict.findings if finding.name == key), None)
     if before is None or finding is None or finding.measured is None:
         return ""
     now, unit = growth_rate(finding) or (finding.measured, finding.unit)

@@ -131,7 +131,7 @@ def _forecasts(findings: Iterable[Finding]) -> Mapping[Key, Finding]:
     """The finding on the growth of each series; of several the gravest."""
     by_series: dict[Key, Finding] = {}
     for finding in findings:
-        key = (finding.target, finding.metric, finding.object)
+        key = finding.subject
         traits = traits_of(finding.rule)
         if (traits.growth is not None or traits.limit is Limit.ROOM) and finding.outcome is not Outcome.NOT_APPLICABLE:
             before = by_series.get(key)

@@ -11,14 +11,14 @@ from soakwatch.judge.attribution import unlabelled
 from soakwatch.judge.capacity import REPEATED, TRIAL
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record.source import ReportSource, SeriesKey, StoredEvent
-from soakwatch.report.acknowledged import Acknowledgement, Subject, acknowledgements, subject_of
+from soakwatch.report.acknowledged import Acknowledgement, acknowledgements
 from soakwatch.report.captures import Capture, captures_of
 from soakwatch.report.curves import Curve, curve_of
 from soakwatch.report.load import LoadLine, TrafficGenerator, generators, load_lines
 from soakwatch.report.plots import Drawing
 from soakwatch.runs.previous import PreviousRun, previous_run, written_run
 from soakwatch_model.event import Event
-from soakwatch_model.finding import Finding
+from soakwatch_model.finding import Finding, FindingName
 from soakwatch_model.window import Window
 
 POINTS = 2000
@@ -40,7 +40,7 @@ class Page:
     captures: tuple[Capture, ...] = ()
     earlier: ReportSource | None = None  # the run that this one is compared with
     previous: PreviousRun | None = None  # the run that the answer compares with: by default the plan's last one
-    acknowledgements: Mapping[Subject, tuple[Acknowledgement, ...]] = field(default_factory=dict)
+    acknowledgements: Mapping[FindingName, tuple[Acknowledgement, ...]] = field(default_factory=dict)
     plotted: dict[SeriesKey, str] = field(default_factory=dict)  # series with a plot beside their finding: its element
     finding_anchors: dict[int, str] = field(default_factory=dict)  # the elements of findings (by id), for links
     cause_anchors: dict[int, str] = field(default_factory=dict)  # the elements of causes (by index), for links
@@ -123,7 +123,7 @@ class Page:
 
     def acknowledged(self, finding: Finding) -> tuple[Acknowledgement, ...]:
         """Who acknowledged a finding, and why."""
-        return self.acknowledgements.get(subject_of(finding), ())
+        return self.acknowledgements.get(finding.name, ())
 
 
 def open_page(source: ReportSource, verdict: Verdict, earlier: ReportSource | None = None) -> Page:

@@ -19,9 +19,8 @@ from soakwatch.plan.rule_plan import RulePlan
 from soakwatch.record import RECORD_NAME, SIDE_SUFFIXES, RecordView, record_file
 from soakwatch.record.writer_lock import is_written
 from soakwatch.runs.catalog import find_run
-from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.finding import Finding, FindingName, Outcome
 
-_Key = tuple[str, str, str, str]
 _VERDICTS = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.PASS)
 
 
@@ -168,15 +167,15 @@ def decisive(before: Sequence[Finding], was: Outcome | None, verdict: Verdict) -
         other = held
     else:
         holding = _worst_by_key(f for index, f in enumerate(verdict.findings) if index not in verdict.waived)
-        bad = [f for f in before if f.outcome is was and _outcome(holding.get(_key(f))) is not was]
+        bad = [f for f in before if f.outcome is was and _outcome(holding.get(f.name)) is not was]
         other = found
     # One that was there and weighed nothing (inconclusive, not required) decides only where no other does.
-    bad = [f for f in bad if _outcome(other.get(_key(f))) is not f.outcome] or bad
+    bad = [f for f in bad if _outcome(other.get(f.name)) is not f.outcome] or bad
     if not bad:
         return None
-    key = _key(bad[0])
+    key = bad[0].name
     reason = found.get(key, bad[0]).sentence
-    others = len({_key(finding) for finding in bad}) - 1
+    others = len({finding.name for finding in bad}) - 1
     return Decisive(*key, _outcome(held.get(key)), _outcome(found.get(key)), reason, others)
 
 
@@ -211,20 +210,16 @@ def _plan(rules: Rules) -> Plan | None:
     return None if rules.plan is None else _parsed(rules.plan, rules.origin)
 
 
-def _key(finding: Finding) -> _Key:
-    return finding.rule, finding.target, finding.metric, finding.object
-
-
 def _outcome(finding: Finding | None) -> Outcome | None:
     return None if finding is None else finding.outcome
 
 
-def _worst_by_key(findings: Iterable[Finding]) -> dict[_Key, Finding]:
-    worst: dict[_Key, Finding] = {}
+def _worst_by_key(findings: Iterable[Finding]) -> dict[FindingName, Finding]:
+    worst: dict[FindingName, Finding] = {}
     for finding in findings:
-        known = worst.get(_key(finding))
+        known = worst.get(finding.name)
         if known is None or finding.outcome.rank < known.outcome.rank:
-            worst[_key(finding)] = finding
+            worst[finding.name] = finding
     return worst
 
 

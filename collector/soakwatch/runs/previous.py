@@ -11,13 +11,11 @@ from soakwatch.core.formatting import iso
 from soakwatch.judge.verdict import Verdict
 from soakwatch.runs.catalog import STAMP, may_be_called
 from soakwatch.runs.trend_runs import CELL
-from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.finding import FindingName, Outcome
 from soakwatch_rules.traits import RISE_PER_HOUR
 
 VERDICT_FILE = "verdict.json"
 _MAX_READ, _MAX_BYTES = 50, 64 << 20
-Key = tuple[str, str, str, str]
-"""What a finding is of: rule, target, metric and object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +28,9 @@ class PreviousRun:
     start: str
     verdict: str
     labels: Mapping[str, str]
-    objections: Mapping[Key, Outcome]
-    passed: frozenset[Key]
-    figures: Mapping[Key, tuple[float, str]] = field(default_factory=dict)
-
-
-def key_of(finding: Finding) -> Key:
-    """What a finding is of."""
-    return finding.rule, finding.target, finding.metric, finding.object
+    objections: Mapping[FindingName, Outcome]
+    passed: frozenset[FindingName]
+    figures: Mapping[FindingName, tuple[float, str]] = field(default_factory=dict)
 
 
 def previous_run(record: Path, verdict: Verdict) -> PreviousRun | None:
@@ -78,9 +71,9 @@ def written_run(folder: Path, plan: str | None = None) -> PreviousRun | None:
         document = json.loads(file.read_text(encoding="utf-8"))
         if plan not in {None, document["run"]} or document.get("preliminary"):
             return None
-        objections: dict[Key, Outcome] = {}
-        figures: dict[Key, tuple[float, str]] = {}
-        passed: set[Key] = set()
+        objections: dict[FindingName, Outcome] = {}
+        figures: dict[FindingName, tuple[float, str]] = {}
+        passed: set[FindingName] = set()
         for finding in document["findings"]:
             key = (finding["rule"], finding["target"], finding["metric"], finding["object"])
             outcome = Outcome(finding["outcome"])

@@ -333,9 +333,9 @@ def _acknowledged(events: Sequence[StoredEvent]) -> Mapping[tuple[str, ...], tup
 
 def _alarm(finding: Finding, known: Mapping[tuple[str, ...], tuple[str, str]]) -> dict[str, object]:
     f = finding
-    acknowledged = known.get((f.rule, f.target, f.metric, f.object))
+    acknowledged = known.get(f.name)
     return {
-        "key": json.dumps([f.rule, f.target, f.metric, f.object], ensure_ascii=False),
+        "key": json.dumps(f.name, ensure_ascii=False),
         "rule": f.rule,
         "target": f.target,
         "metric": f.metric,

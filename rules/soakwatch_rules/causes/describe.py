@@ -99,8 +99,7 @@ def describe(context: CauseContext, group: FindingGroup) -> Cause:
 def _same_growth(finding: Finding, own: Sequence[Finding]) -> Iterator[Finding]:
     """Alarms of other methods about the same series; one of them may know when it began."""
     if traits_of(finding.rule).marks is Marks.WHOLE:
-        series = finding.target, finding.metric, finding.object
-        yield from (f for f in own if f.outcome in _ALARMS and (f.target, f.metric, f.object) == series)
+        yield from (f for f in own if f.outcome in _ALARMS and f.subject == finding.subject)
 
 
 def lag(first_ns: int, at_ns: int) -> str:

@@ -253,16 +253,16 @@ def _join_growth(context: CauseContext, groups: Groups, free: Sequence[int]) -> 
     owned: dict[int, Owner] = {}
     for indexes in found.values():
         groups.join(indexes)
-    full = {_series(findings[p]): p for p in against if context.traits[p].limit is Limit.ROOM}
-    series = full | {_series(findings[p]): p for indexes in found.values() for p in indexes}
+    full = {findings[p].subject: p for p in against if context.traits[p].limit is Limit.ROOM}
+    series = full | {findings[p].subject: p for indexes in found.values() for p in indexes}
     size = Counter(groups.root(index) for index in free)
     for index in against:
         if (
             size[groups.root(index)] == 1
             and growth_subject(findings[index]) is None
-            and _series(findings[index]) in series
+            and findings[index].subject in series
         ):
-            groups.join((series[_series(findings[index])], index))
+            groups.join((series[findings[index].subject], index))
     for target, holder in owner.items():
         host = found.get(("memory", target), [])
         groups.join([*host, *found.get(("process", target, holder.process), [])])
@@ -296,10 +296,6 @@ def _killed(context: CauseContext, groups: Groups, index: int, grown_object: tup
         if context.traits[p].crash is Crash.PROCESS and groups.root(p) == groups.root(index)
     ]
     return any(grown_object[2] in {part.rpartition("=")[2] for part in f.object.split(",")} for f in mates)
-
-
-def _series(finding: Finding) -> tuple[str, str, str]:
-    return finding.target, finding.metric, finding.object
 
 
 def _witnesses(context: CauseContext, timed: Sequence[int], heard: set[int]) -> tuple[int, ...]:

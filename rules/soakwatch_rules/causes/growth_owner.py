@@ -55,7 +55,7 @@ def growth_subject(finding: Finding) -> Grown | None:
         return ("memory", finding.target)
     if family == "monitor":
         return ("monitor", finding.target)
-    return ("series", finding.target, finding.metric, finding.object)
+    return ("series", *finding.subject)
 
 
 def by_growth_subject(findings: Sequence[Finding], indexes: Iterable[int]) -> dict[Grown, list[int]]:

@@ -37,7 +37,7 @@ class Alarms:
 
     def update(self, status: Status) -> tuple[list[Finding], list[Finding]]:
         """The new alarms (or with a new outcome), and those that a newer evaluation withdrew."""
-        now = {(f.rule, f.target, f.metric, f.object): f for f in alarms(status)}
+        now = {f.name: f for f in alarms(status)}
         known = self._reported
         new = [f for key, f in now.items() if key not in known or known[key].outcome is not f.outcome]
         gone = {key: f for key, f in known.items() if key not in now and status.judged_at_s != self._judged_at_s}

@@ -23,7 +23,7 @@ from soakwatch.record.external_events import external_events
 from soakwatch.runs.run_state import StateReader
 from soakwatch.runs.stop_run import stop_run
 from soakwatch_model.event import Event
-from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.finding import Finding, FindingName, Outcome
 
 _COMMAND_S: Final = 30.0
 _LOOK_S: Final = 1.0
@@ -33,7 +33,6 @@ SPARE_S: Final = 1800.0
 _SLACK_NS: Final = 2 * 10**9
 _TREND: Final = 2.0  # a mark longer than this times the fault is a trend, not a moment
 _ALARMS: Final = frozenset({Outcome.FAIL, Outcome.WARN})
-FindingName = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +171,7 @@ class LiveDrill:
         with suppress(RecordError), RecordView.open(self.folder) as view:
             for finding in view.findings(live=True):
                 if finding.outcome in _ALARMS:
-                    self.noticed.setdefault(name_of(finding), now_ns)
+                    self.noticed.setdefault(finding.name, now_ns)
             if view.meta("ended_ns") is not None:
                 self.over.set()
 
@@ -183,11 +182,6 @@ async def _unfit(host: EvidenceSource) -> str:
     if trouble or output.split() != [b"Linux"]:
         return f"{host.name} is no Linux with a shell" + (f" ({trouble})" if trouble else "")
     return ""
-
-
-def name_of(finding: Finding) -> FindingName:
-    """What identifies a finding while its outcome changes."""
-    return finding.rule, finding.target, finding.metric, finding.object
 
 
 def detections_of(
@@ -205,7 +199,7 @@ def detections_of(
             lasts_ns = 0 if mark.end_ns is None else mark.end_ns - mark.begin_ns
             if not first_ns <= mark.begin_ns < last_ns or lasts_ns > longest_ns:
                 continue
-            live_ns = noticed.get(name_of(finding))
+            live_ns = noticed.get(finding.name)
             live_s = None if live_ns is None or live_ns < first_ns else (live_ns - made.begin_ns) * 1e-9
             after_s = max(0.0, (mark.begin_ns - made.begin_ns) * 1e-9)
             now = Detection(finding.rule, finding.outcome, after_s, live_s, finding.sentence)

@@ -29,7 +29,6 @@ _SHAPE_WORDS: Final[Mapping[Outcome, str]] = {
     Outcome.WARN: "it does not grow at the end",
     Outcome.INCONCLUSIVE: "whether it grows at the end is undecided",
 }
-Key = tuple[str, str, str]
 
 
 def memory_parts(findings: Sequence[Finding], context: Context) -> list[Finding]:
@@ -65,14 +64,14 @@ def memory_shape(findings: Sequence[Finding], context: Context) -> list[Finding]
 
 def one_verdict(findings: Sequence[Finding]) -> list[Finding]:
     """Weigh each ``memory_growth`` finding by the shape of the same series."""
-    shapes = {key_of(f): f for f in findings if _method(f) is GrowthMethod.SHAPE}
-    return [_weighed_by_shape(f, shapes.get(key_of(f))) if _method(f) is GrowthMethod.STAGES else f for f in findings]
+    shapes = {f.subject: f for f in findings if _method(f) is GrowthMethod.SHAPE}
+    return [_weighed_by_shape(f, shapes.get(f.subject)) if _method(f) is GrowthMethod.STAGES else f for f in findings]
 
 
 def by_stages_alone(findings: Sequence[Finding]) -> list[Finding]:
     """Weigh each ``growth`` finding by what the stages decided of the same series."""
-    decided = {key_of(f): f for f in findings if _method(f) is GrowthMethod.STAGES and f.outcome in _DECIDED}
-    return [_weighed_by_stages(f, decided.get(key_of(f))) if _method(f) is GrowthMethod.SHAPE else f for f in findings]
+    decided = {f.subject: f for f in findings if _method(f) is GrowthMethod.STAGES and f.outcome in _DECIDED}
+    return [_weighed_by_stages(f, decided.get(f.subject)) if _method(f) is GrowthMethod.SHAPE else f for f in findings]
 
 
 def memory_of_shared_hosts(findings: Sequence[Finding], context: Context) -> list[Finding]:
@@ -88,16 +87,11 @@ def of_shared_hosts(findings: Sequence[Finding], shared: Collection[str]) -> lis
     time, that finding is not applicable unless the memory nearly doubled.
     """
     watched = {f.target for f in findings if f.metric.startswith("process.")}
-    short = {key_of(f) for f in findings if _method(f) is GrowthMethod.SHAPE and _not_asked(f)}
+    short = {f.subject for f in findings if _method(f) is GrowthMethod.SHAPE and _not_asked(f)}
     return [
-        _of_shared(f, watched=f.target in watched, short=key_of(f) in short) if f.target in shared else f
+        _of_shared(f, watched=f.target in watched, short=f.subject in short) if f.target in shared else f
         for f in findings
     ]
-
-
-def key_of(finding: Finding) -> Key:
-    """The series that a finding is about."""
-    return finding.target, finding.metric, finding.object
 
 
 def _method(finding: Finding) -> GrowthMethod | None:

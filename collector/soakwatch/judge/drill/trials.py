@@ -16,7 +16,7 @@ from soakwatch.judge.judge import RuleUse, judge
 from soakwatch.judge.record_verdict import recorded_tenants, rules_for
 from soakwatch.plan.tenant_plan import TenantPlan
 from soakwatch.record import RecordView, SeriesKey
-from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.finding import Finding, FindingName, Outcome
 from soakwatch_model.metric_load import WHOLE_LOAD
 from soakwatch_rules.rule import Rule
 from soakwatch_rules.traits import Judges, traits_of
@@ -25,7 +25,6 @@ ENOUGH: Final = 0.9
 """In this share of the places a fault must be found for its size to count as seen."""
 _REDRAWN: Final = 5  # draw at most this many times the places asked for, since some are unusable
 _ALARMS: Final = frozenset({Outcome.FAIL, Outcome.WARN})
-Identity = tuple[str, str, str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +33,7 @@ class Place:
 
     subject: Subject
     at: float
-    before: Mapping[Identity, Finding]  # findings there without the fault
+    before: Mapping[FindingName, Finding]  # findings there without the fault
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +106,7 @@ class Drill:
         self._tenants: tuple[TenantPlan, ...] = recorded_tenants(view)
         self._ground = Ground.of(self._record)
         self._seed, self._places = seed, places
-        self._before: dict[tuple[str, Subject], Mapping[Identity, Finding]] = {}
+        self._before: dict[tuple[str, Subject], Mapping[FindingName, Finding]] = {}
         self.kinds = tuple(kind for kind in KINDS if not kinds or kind.name in kinds)
         self._drawn: dict[str, list[Place]] = {}
         self._failing: dict[str, dict[str, frozenset[str]]] = {}  # kind, subject, the rules that fail
@@ -153,7 +152,7 @@ class Drill:
                 break
         return drawn
 
-    def _unharmed(self, kind: Kind, subject: Subject, at: float, size: float) -> Mapping[Identity, Finding]:
+    def _unharmed(self, kind: Kind, subject: Subject, at: float, size: float) -> Mapping[FindingName, Finding]:
         """The findings without a fault, of the rules that it concerns."""
         name = kind.name, subject
         if name not in self._before:
@@ -164,7 +163,7 @@ class Drill:
             self._took_s[kind.name] = max(self._took_s.get(kind.name, 0.0), time.process_time() - began_s)
         return self._before[name]
 
-    def _judged(self, subject: Subject, fault: Fault, concerns: Fault) -> Mapping[Identity, Finding]:
+    def _judged(self, subject: Subject, fault: Fault, concerns: Fault) -> Mapping[FindingName, Finding]:
         """The findings of the record with ``fault`` laid over it, in the cases that ``concerns`` touches."""
         verdict = judge(
             Overlay(self._record, fault),
@@ -173,7 +172,7 @@ class Drill:
             tenants=self._tenants,
             concerned=concerned_by(concerns, subject.target),
         )
-        return {(f.rule, f.target, f.metric, f.object): f for f in verdict.findings}
+        return {f.name: f for f in verdict.findings}
 
     def _try(self, kind: Kind, one_more: Callable[[], None]) -> KindTried:
         places = self._drawn[kind.name] if kind.name in self._drawn else self._draw(kind)
@@ -278,7 +277,7 @@ def concerned_by(fault: Fault, target: str) -> Callable[[Rule, str, Sequence[Ser
     return concerned
 
 
-def worse_than(before: Mapping[Identity, Finding], now: Mapping[Identity, Finding]) -> list[Finding]:
+def worse_than(before: Mapping[FindingName, Finding], now: Mapping[FindingName, Finding]) -> list[Finding]:
     """The findings that are graver than before: a new failure, warning or doubt."""
     order = [Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE]
 

@@ -28,7 +28,7 @@ def _acknowledge(request: EndpointRequest) -> Response:
     if not reason:
         raise HTTPException(400, "reason is missing: state why the finding is acknowledged")
     state = STATES.read(request.folder, now_ns)
-    if not any((f.rule, f.target, f.metric, f.object) == (rule, target, metric, object_) for f in state.findings):
+    if not any(f.name == (rule, target, metric, object_) for f in state.findings):
         raise HTTPException(
             404, "the run has no such finding: give rule, target, metric and object exactly as in the finding"
         )

@@ -10,7 +10,7 @@ import numpy as np
 from soakwatch.record import RecordView
 from soakwatch.record.follow import polls_due
 from soakwatch.record.model import OUTCOME_NUMBERS
-from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.finding import FindingName, Outcome
 from soakwatch_model.roles import MONITOR
 from soakwatch_model.sample import PollOutcome
 from soakwatch_testing.night.faults import OF_DEVICE, OF_MONITOR, Fault, Kind, Night, rule_of
@@ -21,7 +21,6 @@ FLOOR = 0.95
 BYTES_A_SERIES = 65_536
 """Maximum bytes of one series in the live judge, however long the night is."""
 _ALL = 2**62
-Key = tuple[str, str, str, str]
 
 
 def broken(night: Night, result: NightResult) -> list[str]:
@@ -80,12 +79,8 @@ def differences(result: NightResult, other: NightResult) -> list[str]:
     return sentences
 
 
-def _outcomes(result: NightResult) -> Mapping[Key, str]:
-    return {_key(f): f.outcome.value for f in result.verdict.findings if f.target != MONITOR}
-
-
-def _key(finding: Finding) -> Key:
-    return finding.rule, finding.target, finding.metric, finding.object
+def _outcomes(result: NightResult) -> Mapping[FindingName, str]:
+    return {f.name: f.outcome.value for f in result.verdict.findings if f.target != MONITOR}
 
 
 def _nothing_committed_is_lost(view: RecordView, result: NightResult) -> Iterator[str]:

@@ -359,7 +359,7 @@ class Lives:
         if self._dead or self._looks not in self._checked:
             return
         with RecordView.open(folder) as view:
-            whole = {(f.rule, f.target, f.metric, f.object): f for f in judge_record(view).findings}
+            whole = {f.name: f for f in judge_record(view).findings}
             recorded = frozenset(map(identity_of, view.findings(live=True)))
         if not self._night.of(Kind.DISK) and (missing := before - recorded):
             self._broken.append(
@@ -369,7 +369,7 @@ class Lives:
         for finding in evaluator.findings:
             if finding.outcome is not Outcome.FAIL:
                 continue
-            other = whole.get((finding.rule, finding.target, finding.metric, finding.object))
+            other = whole.get(finding.name)
             if other is None or other.outcome is Outcome.PASS:
                 said = "nothing" if other is None else other.outcome.value
                 self._broken.append(
