@@ -41,6 +41,7 @@ from soakwatch_model.window import Phase, Window
 from soakwatch_rules.load.path_ledger import OF_GENERATORS
 from soakwatch_rules.poll_mode_cores import CORE
 from soakwatch_rules.rule import Input, Rule, metrics_read
+from soakwatch_rules.stats.hysteresis import runs_of
 from soakwatch_rules.traits import Crash, Judges, traits_of
 from soakwatch_rules.wording.quantities import counted
 
@@ -411,13 +412,11 @@ def shut_ports(record: JudgeableRecord, target: str, window: Window) -> dict[str
 
 
 def _shut_stretches(series: Series, window: Window) -> tuple[Window, ...]:
-    down = np.concatenate([[False], series.values < 0.5, [False]]).astype(np.int8)
-    edges = np.flatnonzero(np.diff(down)).reshape(-1, 2)
     times = series.time_ns
     return tuple(
         Window(
             int(times[first - 1]) if first else window.begin_ns,
             int(times[close]) if close < len(times) else window.end_ns,
         )
-        for first, close in edges
+        for first, close in runs_of(series.values < 0.5).tolist()
     )

@@ -16,12 +16,13 @@ from soakwatch_model.label import label
 from soakwatch_model.metric import BY_NAME, CATALOGUE
 from soakwatch_model.metric_queries import words_of
 from soakwatch_model.roles import DUT
-from soakwatch_model.series import Floats, Mask, Series
+from soakwatch_model.series import Floats, Series
 from soakwatch_model.window import Window
 from soakwatch_rules.finding_draft import absent, draft, half_unread
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import cadence
+from soakwatch_rules.stats.hysteresis import runs_of
 from soakwatch_rules.traits import Family, Guide, Inconclusive, Limit, Marks, RuleWords, Traits
 from soakwatch_rules.wording.quantities import counted, duration, first_few, moment, quantity
 
@@ -197,7 +198,9 @@ class HardwareLimit(Parameters):
         if (short := self._short(finding, series, name)) is not None:
             return short
         down = series.values < 0.5
-        stretches = [self._stretch(case, series, pair, 1.0, high=False, critical=True) for pair in _runs(down)]
+        stretches = [
+            self._stretch(case, series, pair, 1.0, high=False, critical=True) for pair in runs_of(down).tolist()
+        ]
         finding = _told(finding, series, stretches, self._least(series))
         unplanned = [past for past in stretches if not past.planned]
         if not unplanned:
@@ -235,7 +238,7 @@ class HardwareLimit(Parameters):
         dark = series.values <= _DARK_DBM
         if not series.metric.endswith("rx_power") or not len(series) or bool(dark[0]):
             return None
-        if all(close - first < math.ceil(self.needed) for first, close in _runs(dark)):
+        if all(close - first < math.ceil(self.needed) for first, close in runs_of(dark).tolist()):
             return None
         stated = replace(series, time_ns=series.time_ns[:1], value=np.array([math.nextafter(_DARK_DBM, 0.0)]))
         return replace(stated, metric=f"{series.metric}.limit.low")
@@ -245,7 +248,7 @@ class HardwareLimit(Parameters):
         at = np.clip(np.searchsorted(limit.time_ns, series.time_ns, side="right") - 1, 0, None)
         limits = limit.values[at]
         beyond = series.values > limits if high else series.values < limits
-        for first, close in _runs(beyond):
+        for first, close in runs_of(beyond).tolist():
             if critical or close - first >= math.ceil(self.needed):
                 worst = int(np.argmax(series.values[first:close] * (1 if high else -1))) + first
                 yield self._stretch(
@@ -363,12 +366,6 @@ def _limits(metric: str, known: dict[str, Series]) -> dict[str, Series]:
     if metric in {"hardware.fan.speed", "hardware.optic.bias"}:
         stated = {name: one for name, one in stated.items() if last[name] > 0}
     return stated
-
-
-def _runs(flags: Mask) -> list[tuple[int, int]]:
-    """Index pairs [first, close) of the runs of true."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
-    return [(int(first), int(close)) for first, close in edges.reshape(-1, 2)]
 
 
 def _excused(case: Case, series: Series) -> list[tuple[int, int]]:

@@ -1,10 +1,20 @@
-"""Stretches with hysteresis: opened by a high reading, or by N of the last M, and closed by a low one."""
+"""Stretches of readings: runs of true; opened by a high reading, or by N of the last M, and closed by a low one."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from soakwatch_model.series import Floats, Ints
+from soakwatch_model.series import Floats, Ints, Mask
+
+
+def runs_of(flags: Mask) -> Ints:
+    """Index pairs [open, close), shape (k, 2), of the runs of true.
+
+    >>> runs_of(np.array([True, False, True, True])).tolist()
+    [[0, 1], [2, 4]]
+    """
+    edges: Ints = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
+    return edges.reshape(-1, 2)
 
 
 def stretches(value: Floats, enter: float, leave: float) -> Ints:

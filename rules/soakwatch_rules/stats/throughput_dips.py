@@ -11,6 +11,7 @@ import numpy as np
 
 from soakwatch_model.series import Floats, Mask
 from soakwatch_rules.stats.distributions import gamma_cdf
+from soakwatch_rules.stats.hysteresis import runs_of
 from soakwatch_rules.stats.robust_level import MAD_TO_SIGMA
 
 MIN_INTERVALS = 8
@@ -135,7 +136,7 @@ def standstills(rate: Floats, apart_s: float) -> Mask:
     matches = np.zeros(rate.size, dtype=np.bool_)
     level = level_without(rate, apart_s, rate <= 0)
     still = (rate <= STILL * level) & (level > 0)
-    edge = np.flatnonzero(np.diff(np.concatenate([[False], still, [False]]).astype(np.int8))).reshape(-1, 2)
+    edge = runs_of(still)
     while edge.size:
         n = int(np.count_nonzero(~matches))
         share = (int(np.sum(edge[:, 1] - edge[:, 0])) + 1) / (n + 2)
@@ -158,9 +159,8 @@ def dips(below: Floats, cover_s: Floats, deep: float, sigma: float) -> tuple[Dip
     [(2, 5, 2.75)]
     """
     deepish = below >= deep / 2
-    edge = np.flatnonzero(np.diff(np.concatenate([[False], deepish, [False]]).astype(np.int8)))
     result: list[Dip] = []
-    for begin, end in edge.reshape(-1, 2).tolist():
+    for begin, end in runs_of(deepish).tolist():
         hit = np.flatnonzero(below[begin:end] >= deep)
         if not hit.size:
             continue
