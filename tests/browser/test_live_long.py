@@ -11,15 +11,17 @@ from tests.browser.conftest import Opens
 from tests.browser.going import Going
 from tests.commands import MAX_WAIT_S
 
-_BEFORE_S, _TICKS, _TICK_S, _EACH = 2400, 240, 10, 8
+_BEFORE_S, _TICKS, _TICK_S, _EACH = 2400, 1200, 10, 30
 _MAX_GROWTH = 1.1
 
 
 @pytest.mark.slow
-def test_memory_is_flat_over_forty_minutes(tabs: Opens, tmp_path: Path) -> None:
-    """240 times ten seconds of a run, findings that change among them: the heap of the second half is of the first.
+@pytest.mark.timeout(900)
+def test_memory_is_flat_over_three_hours(tabs: Opens, tmp_path: Path) -> None:
+    """1,200 times ten seconds of a run, findings that change among them: the second half's heap is that of the first.
 
-    The page's timers are driven by the test, so that forty minutes pass in a few; the first quarter is for warming up.
+    The page's timers are driven by the test, so that hours pass in seconds; the first quarter is for warming up, and so
+    long because the heap of 2 MB takes a step of some 50 kB at times, and then stays.
     """
     with Going(tmp_path / "going", _BEFORE_S) as going:
         tab = tabs()
