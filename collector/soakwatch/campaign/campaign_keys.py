@@ -70,14 +70,6 @@ def _axis(value: object) -> object:
     return {"set": [], "values": value} if isinstance(value, list) else value
 
 
-def _axis_value(value: object) -> object:
-    if value is None or isinstance(value, list):
-        raise ValueError(
-            f"expected a value, found {shown(value)}: write a word, or {{name: NAME, set: {{PATH: VALUE}}}}"
-        )
-    return value if isinstance(value, Mapping) else {"name": value}
-
-
 Scalar = Annotated[JsonValue, AfterValidator(_scalar), WithJsonSchema(_SCALAR_SCHEMA)]
 ValueName = Annotated[Scalar, AfterValidator(_name)]
 Choice = Annotated[Several[Scalar], Field(min_length=1)]
@@ -96,14 +88,16 @@ class AxisValueKeys(PlanModel):
     value: Annotated[JsonValue, Field(description="goes to the paths of the axis; default: the name")] = None
 
 
-AxisValueItem = Annotated[AxisValueKeys, BeforeValidator(_axis_value, json_schema_input_type=Scalar | AxisValueKeys)]
+AxisValueItem = Annotated[AxisValueKeys, Short("name")]
 
 
 class AxisKeys(PlanModel):
     """An axis whose values go to the same paths of the plan."""
 
-    set: Annotated[Several[Text], Field(description="path that its values go to, or several")]
-    values: Annotated[list[AxisValueItem] | None, Field(description="default: those that include names")] = None
+    set: Annotated[Several[Text], Field(description="path in the plan that its values go to, or several")]
+    values: Annotated[
+        list[AxisValueItem] | None, Field(description="its values; default: those that include brings")
+    ] = None
 
 
 AxisItem = Annotated[

@@ -179,7 +179,7 @@ WRONG = {
     "no value": (BASE + "matrix:\n  n: []\n", "campaign.yaml:4:6: n: has no value: write at least one"),
     "value that is a list": (
         BASE + "matrix:\n  n: [a, [b]]\nbefore: [./flash, '{n}']\n",
-        "campaign.yaml:4:10: n: expected a value, found a list: write a word, or {name: NAME, set: {PATH: VALUE}}",
+        "campaign.yaml:4:10: n: expected a word or a number, found a list",
     ),
     "two values of one name": (
         BASE + "matrix:\n  n: {set: phases.soak, values: [800ms, 900ms, 800ms]}\n",
