@@ -41,7 +41,7 @@ from soakwatch_model.window import Phase, Window
 from soakwatch_rules.load.path_ledger import OF_GENERATORS
 from soakwatch_rules.poll_mode_cores import CORE
 from soakwatch_rules.rule import Input, Rule, metrics_read
-from soakwatch_rules.stats.hysteresis import runs_of
+from soakwatch_rules.stats.hysteresis import true_runs
 from soakwatch_rules.traits import Crash, Judges, traits_of
 from soakwatch_rules.wording.quantities import counted
 
@@ -418,5 +418,5 @@ def _shut_stretches(series: Series, window: Window) -> tuple[Window, ...]:
             int(times[first - 1]) if first else window.begin_ns,
             int(times[close]) if close < len(times) else window.end_ns,
         )
-        for first, close in runs_of(series.values < 0.5).tolist()
+        for first, close in true_runs(series.values < 0.5).tolist()
     )

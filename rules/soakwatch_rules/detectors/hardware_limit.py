@@ -22,7 +22,7 @@ from soakwatch_rules.finding_draft import absent, draft, half_unread
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import cadence
-from soakwatch_rules.stats.hysteresis import runs_of
+from soakwatch_rules.stats.hysteresis import true_runs
 from soakwatch_rules.traits import Family, Guide, Inconclusive, Limit, Marks, RuleWords, Traits
 from soakwatch_rules.wording.quantities import counted, duration, first_few, moment, quantity
 
@@ -199,7 +199,7 @@ class HardwareLimit(Parameters):
             return short
         down = series.values < 0.5
         stretches = [
-            self._stretch(case, series, pair, 1.0, high=False, critical=True) for pair in runs_of(down).tolist()
+            self._stretch(case, series, pair, 1.0, high=False, critical=True) for pair in true_runs(down).tolist()
         ]
         finding = _told(finding, series, stretches, self._least(series))
         unplanned = [past for past in stretches if not past.planned]
@@ -238,7 +238,7 @@ class HardwareLimit(Parameters):
         dark = series.values <= _DARK_DBM
         if not series.metric.endswith("rx_power") or not len(series) or bool(dark[0]):
             return None
-        if all(close - first < math.ceil(self.needed) for first, close in runs_of(dark).tolist()):
+        if all(close - first < math.ceil(self.needed) for first, close in true_runs(dark).tolist()):
             return None
         stated = replace(series, time_ns=series.time_ns[:1], value=np.array([math.nextafter(_DARK_DBM, 0.0)]))
         return replace(stated, metric=f"{series.metric}.limit.low")
@@ -248,7 +248,7 @@ class HardwareLimit(Parameters):
         at = np.clip(np.searchsorted(limit.time_ns, series.time_ns, side="right") - 1, 0, None)
         limits = limit.values[at]
         beyond = series.values > limits if high else series.values < limits
-        for first, close in runs_of(beyond).tolist():
+        for first, close in true_runs(beyond).tolist():
             if critical or close - first >= math.ceil(self.needed):
                 worst = int(np.argmax(series.values[first:close] * (1 if high else -1))) + first
                 yield self._stretch(

@@ -14,7 +14,7 @@ from soakwatch_model.series import Ints, Mask, Series
 from soakwatch_model.window import Window
 from soakwatch_rules.sampling import spacing
 from soakwatch_rules.spans import joined, overlap_s
-from soakwatch_rules.stats.hysteresis import runs_of
+from soakwatch_rules.stats.hysteresis import true_runs
 from soakwatch_rules.wording.quantities import counted
 
 UNLISTED = "no longer listed"
@@ -242,7 +242,7 @@ def prefix_collapse(
     if usual < 1:
         return None
     low = value < share * usual
-    for first, stop in runs_of(low).tolist():
+    for first, stop in true_runs(low).tolist():
         last_ns = int(time_ns[min(stop, value.size - 1)])
         if first and (last_ns - int(time_ns[first])) * 1e-9 >= settle_s:
             end_ns = int(time_ns[stop]) if stop < value.size else None

@@ -7,10 +7,10 @@ import numpy as np
 from soakwatch_model.series import Floats, Ints, Mask
 
 
-def runs_of(flags: Mask) -> Ints:
+def true_runs(flags: Mask) -> Ints:
     """Index pairs [open, close), shape (k, 2), of the runs of true.
 
-    >>> runs_of(np.array([True, False, True, True])).tolist()
+    >>> true_runs(np.array([True, False, True, True])).tolist()
     [[0, 1], [2, 4]]
     """
     edges: Ints = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))

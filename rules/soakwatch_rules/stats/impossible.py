@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from soakwatch_model.series import Floats, Ints, Mask, Series
 from soakwatch_model.window import Window
-from soakwatch_rules.stats.hysteresis import runs_of
+from soakwatch_rules.stats.hysteresis import true_runs
 
 LEAST_S: Final = 0.1
 """The least time in seconds taken between two readings; readings at one moment did not count anything in between."""
@@ -389,7 +389,7 @@ def _of_gauge(series: Series) -> PlausibleSeries:
 
 def _stretches(series: Series, outside: Mask) -> Iterator[ImpossibleReadings]:
     """Short stretches outside of the range; longer ones are how this source counts."""
-    for first, close in runs_of(outside).tolist():
+    for first, close in true_runs(outside).tolist():
         if close - first <= _LONGEST:
             begin_ns, end_ns = int(series.time_ns[first]), int(series.time_ns[close - 1])
             yield ImpossibleReadings(

@@ -9,7 +9,7 @@ import numpy as np
 
 from soakwatch_model.series import Floats, Ints, Mask
 from soakwatch_model.window import Window
-from soakwatch_rules.stats.hysteresis import runs_of
+from soakwatch_rules.stats.hysteresis import true_runs
 
 _SIGMAS = 5.0  # of the calm, above which a bin lost something
 _SEARCHED = 1.3  # factor on the error of a sum over the bins that lost most, since they were selected
@@ -178,7 +178,7 @@ def _stood(observed: Bins, known: Mask, lost: Floats, limit: Floats) -> Mask:
     """Bins in a row that lost nearly everything and together exceed a scatter that no single one exceeds."""
     result = np.zeros(known.size, dtype=np.bool_)
     still = known & (lost >= _ALL * observed.sent) & (observed.sent > 0)
-    for first, after in runs_of(still).tolist():
+    for first, after in true_runs(still).tolist():
         if float(lost[first:after].sum()) > float(limit[first:after].max()) * math.sqrt(after - first):
             result[first:after] = True
     return result

@@ -8,7 +8,7 @@ import numpy as np
 
 from soakwatch_model.series import Floats, Ints, Mask
 from soakwatch_rules.stats.distributions import gamma_cdf
-from soakwatch_rules.stats.hysteresis import runs_of
+from soakwatch_rules.stats.hysteresis import true_runs
 from soakwatch_rules.stats.outage import Bins
 from soakwatch_rules.stats.robust_level import MAD_TO_SIGMA, robust
 from soakwatch_rules.stats.throughput_dips import MIN_INTERVALS, level_without
@@ -63,7 +63,7 @@ def stops(bins: Bins, seconds: float, longest_s: float, *, exact: bool = True, w
         least = _LOSSY if exact else max(_LOSSY, min(_SIGMAS * robust(share[known])[1], 1 - DOWN))
         lossy = known & (share >= least)
     result = []
-    for first, after in runs_of(lossy).tolist():
+    for first, after in true_runs(lossy).tolist():
         lost_s = float(np.sum(share[first:after] * width[first:after]))
         inner = slice(first + 1, after - 1)
         whole_s = float(np.sum(width[inner]))
@@ -115,7 +115,7 @@ def stops_of_rate(
     mean = rate[outside] * width[outside]
     spread = max(1.0, (MAD_TO_SIGMA * _mad(mean)) ** 2 / max(float(np.median(mean)), 1e-12)) if counts else 0.0
     result = []
-    for first, after in runs_of(long).tolist():
+    for first, after in true_runs(long).tolist():
         lasted = float(width[first:after].sum())
         wanted = float(np.sum(level[first:after] * width[first:after]))
         rest_s = float(np.sum(width)) - lasted
@@ -144,7 +144,7 @@ def _rare(low: Mask, width: Floats, seconds: float) -> set[tuple[int, int]]:
     Runs of at least eight readings and ``seconds`` are excluded at first, so that a service that stands still most of
     the time does not hide that.
     """
-    runs = runs_of(low).tolist()
+    runs = [(first, after) for first, after in true_runs(low).tolist()]
     lasts = {r: float(width[r[0] : r[1]].sum()) >= 0.999 * seconds for r in runs}
     apart = [r for r in runs if lasts[r] and r[1] - r[0] >= MIN_INTERVALS]
     matches: set[tuple[int, int]] = set()
@@ -175,7 +175,7 @@ def _mad(value: Floats) -> float:
 def _long(low: Mask, width: Floats, seconds: float) -> Mask:
     """Which low readings belong to runs of at least ``seconds``."""
     result = np.zeros(low.size, dtype=np.bool_)
-    for first, after in runs_of(low).tolist():
+    for first, after in true_runs(low).tolist():
         result[first:after] = float(width[first:after].sum()) >= 0.999 * seconds
     return result
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from soakwatch_model.series import Floats, Mask
 from soakwatch_rules.stats.distributions import gamma_cdf
-from soakwatch_rules.stats.hysteresis import runs_of
+from soakwatch_rules.stats.hysteresis import true_runs
 from soakwatch_rules.stats.robust_level import MAD_TO_SIGMA
 
 MIN_INTERVALS = 8
@@ -136,7 +136,7 @@ def standstills(rate: Floats, apart_s: float) -> Mask:
     matches = np.zeros(rate.size, dtype=np.bool_)
     level = level_without(rate, apart_s, rate <= 0)
     still = (rate <= STILL * level) & (level > 0)
-    edge = runs_of(still)
+    edge = true_runs(still)
     while edge.size:
         n = int(np.count_nonzero(~matches))
         share = (int(np.sum(edge[:, 1] - edge[:, 0])) + 1) / (n + 2)
@@ -160,7 +160,7 @@ def dips(below: Floats, cover_s: Floats, deep: float, sigma: float) -> tuple[Dip
     """
     deepish = below >= deep / 2
     result: list[Dip] = []
-    for begin, end in runs_of(deepish).tolist():
+    for begin, end in true_runs(deepish).tolist():
         hit = np.flatnonzero(below[begin:end] >= deep)
         if not hit.size:
             continue

@@ -20,7 +20,7 @@ from soakwatch.report.timeline import around
 from soakwatch_model.case import Ledger
 from soakwatch_model.finding import Mark
 from soakwatch_model.window import Window
-from soakwatch_rules.stats.hysteresis import runs_of
+from soakwatch_rules.stats.hysteresis import true_runs
 from soakwatch_rules.wording.polls import lost_polls
 
 ORDER = 30
@@ -76,7 +76,7 @@ def losses_of(polls: PollOutcomes, most: int) -> tuple[tuple[LostPolls, ...], in
     A stretch ends where a poll was answered. Memory: arrays as long as the polls; text only for the stretches that are
     returned.
     """
-    begins, ends = runs_of(polls.outcome != 0).T
+    begins, ends = true_runs(polls.outcome != 0).T
     longest = np.sort(np.argsort(begins - ends, kind="stable")[:most])
     found = tuple(_loss(polls, int(begins[n]), int(ends[n])) for n in longest)
     return found, int(begins.size) - len(found)
