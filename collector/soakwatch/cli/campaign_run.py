@@ -92,17 +92,13 @@ class _Lines:
         self.tell(progress_of(self._campaign, state, history).words())
 
 
-class _Panel:
-    """Prints messages, and below them a panel that is redrawn: progress and current runs."""
+class _Panel(_Lines):
+    """The same messages, and below them a panel that is redrawn: progress and current runs."""
 
     def __init__(self, campaign: Campaign, console: CommandConsole, frame: Frame) -> None:
-        self._campaign, self._console, self._frame = campaign, console, frame
-        self._begin = time.monotonic()
+        super().__init__(campaign, console)
+        self._frame = frame
         self._next = 0.0
-
-    def tell(self, text: str) -> None:
-        """Print a message above the panel."""
-        _print(self._console, f"[{show_seconds(round(time.monotonic() - self._begin))}] {text}")
 
     def show(self, state: CampaignState, history: History) -> None:
         """Redraw the panel, at most once a second."""

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from soakwatch.core.errors import SoakwatchError
+from soakwatch.core.stderr_tail import reason_in
 
 NAMESPACE = "soakwatch@record"
 """Namespace of a record's signature: it is not valid for anything else."""
@@ -39,7 +40,7 @@ def sign(text: str, key: Path) -> str:
         done = _run(["-Y", "sign", "-n", NAMESPACE, "-f", str(key.absolute()), str(file)])
         if done.returncode:
             hint = "a key with a passphrase must be in an agent: ssh-add it, and name its public key"
-            raise SignatureError(f"--sign-with {key}: ssh-keygen cannot sign ({_last_line(done.stderr)}); {hint}")
+            raise SignatureError(f"--sign-with {key}: ssh-keygen cannot sign ({reason_in(done.stderr)}); {hint}")
         return (Path(folder) / "seal.sig").read_text(encoding="utf-8")
 
 
@@ -61,7 +62,7 @@ def signer(text: str, signature: str, allowed: Path) -> str:
             done = _run(["-Y", "verify", "-n", NAMESPACE, "-I", name, *where], data)
             if done.returncode == 0:
                 return name
-            why = _last_line(done.stdout) or _last_line(done.stderr)
+            why = reason_in(done.stdout) or reason_in(done.stderr)
             raise SignatureError(f"the signature of {name} ({key_of(signature)}) is not good for this seal: {why}")
     raise SignatureError(f"it was signed with {key_of(signature)}, which is of nobody in {allowed}")
 
@@ -111,8 +112,3 @@ def _run(words: Sequence[str], data: bytes = b"") -> subprocess.CompletedProcess
 def _without_questions(environment: Mapping[str, str]) -> dict[str, str]:
     asking = {"DISPLAY", "WAYLAND_DISPLAY", "SSH_ASKPASS"}
     return {**{k: v for k, v in environment.items() if k not in asking}, "SSH_ASKPASS_REQUIRE": "never"}
-
-
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "no reason given"

@@ -33,3 +33,9 @@ def last_line(data: bytes, environment: Mapping[str, str] = os.environ) -> str:
     text = _IN_ADDRESS.sub(r"\1…@", text)
     text = _SECRET_VALUE.sub(r"\1\2…", text)
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
+
+
+def reason_in(text: str) -> str:
+    """The last line that is not blank, of a program that is given no secret; words for none."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "no reason given"

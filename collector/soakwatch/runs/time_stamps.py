@@ -13,6 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from soakwatch.core.errors import PlanError, SoakwatchError
+from soakwatch.core.stderr_tail import reason_in
 
 _TIMEOUT_S = 20.0
 _MOST_BYTES = 1 << 20
@@ -37,7 +38,7 @@ def time_stamp(text: str, url: str) -> bytes:
         data, query = _written(folder, text), Path(folder) / "query.tsq"
         asked = _openssl(["-query", "-data", str(data), "-sha256", "-cert", "-out", str(query)])
         if asked.returncode:
-            raise TimeStampError(f"openssl cannot make a request ({_last_line(asked.stderr)})")
+            raise TimeStampError(f"openssl cannot make a request ({reason_in(asked.stderr)})")
         headers = {"content-type": "application/timestamp-query", "user-agent": "soakwatch"}
         try:
             context = verifying(None) if parts.scheme == "https" else None
@@ -82,7 +83,7 @@ def check_stamp(text: str, stamp: bytes, authority: Path) -> str:
         words = ["-verify", "-data", str(data), "-in", str(file), "-CAfile", str(authority.absolute())]
         done = _openssl(words)
     if done.returncode:
-        raise TimeStampError(f"its time stamp is not one of this seal by {authority} ({_last_line(done.stderr)})")
+        raise TimeStampError(f"its time stamp is not one of this seal by {authority} ({reason_in(done.stderr)})")
     return stamped_time(stamp)
 
 
@@ -107,8 +108,3 @@ def _openssl(words: Sequence[str]) -> subprocess.CompletedProcess[str]:
         raise TimeStampError("there is no openssl: install it for time stamps") from None
     except subprocess.TimeoutExpired:
         raise TimeStampError(f"openssl did not answer within {_TIMEOUT_S:g} s") from None
-
-
-def _last_line(text: str) -> str:
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[-1] if lines else "no reason given"

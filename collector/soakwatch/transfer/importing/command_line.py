@@ -126,8 +126,8 @@ def given_options(given: Mapping[str, object]) -> tuple[str, ...]:
 
 def options_of(given: Mapping[str, object], growth: str | None) -> ImportOptions:
     """Parses the options; ``growth`` is the direction if none is given. Raises DataError."""
-    every, single = growths(_texts(given, "growths"))
-    role, of_targets = roles(_texts(given, "role"))
+    every, single = growths(texts_of(given, "growths"))
+    role, of_targets = roles(texts_of(given, "role"))
     zone = _text(given, "zone")
     return checked(
         ImportOptions(
@@ -140,14 +140,14 @@ def options_of(given: Mapping[str, object], growth: str | None) -> ImportOptions
             start_ns=_start_ns(_text(given, "start")),
             delimiter=_sign(_text(given, "delimiter")),
             decimal=_text(given, "decimal"),
-            meanings=_meanings(_texts(given, "meanings")),
-            units=pairs(_texts(given, "units"), "--unit", "rss=KB"),
-            kinds=kinds(_texts(given, "kinds")),
+            meanings=_meanings(texts_of(given, "meanings")),
+            units=pairs(texts_of(given, "units"), "--unit", "rss=KB"),
+            kinds=kinds(texts_of(given, "kinds")),
             growth=every or growth,
             growths=single,
-            by=_texts(given, "by"),
-            skip=frozenset(_texts(given, "skip")),
-            timeline=timeline(_texts(given, "phases"), _text(given, "events"), zone),
+            by=texts_of(given, "by"),
+            skip=frozenset(texts_of(given, "skip")),
+            timeline=timeline(texts_of(given, "phases"), _text(given, "events"), zone),
         )
     )
 
@@ -190,6 +190,7 @@ def _text(given: Mapping[str, object], name: str) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _texts(given: Mapping[str, object], name: str) -> tuple[str, ...]:
+def texts_of(given: Mapping[str, object], name: str) -> tuple[str, ...]:
+    """The texts of an option that may be repeated; () without it."""
     value = given.get(name)
     return tuple(map(str, value)) if isinstance(value, tuple) else ()

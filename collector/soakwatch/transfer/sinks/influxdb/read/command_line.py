@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from soakwatch.runs.catalog import STAMP
-from soakwatch.transfer.importing.command_line import NAMES, given_options
+from soakwatch.transfer.importing.command_line import NAMES, given_options, texts_of
 from soakwatch.transfer.importing.files import ImportedRun
 from soakwatch.transfer.importing.rule_coverage import growth_of, notes_on_rules
 from soakwatch.transfer.sinks.influxdb.read.address import Database, database_of
@@ -62,15 +62,15 @@ def import_database(
     from soakwatch.transfer.sinks.influxdb.read.foreign import Wanted, import_series
     from soakwatch.transfer.sinks.influxdb.read.mapping import mapping_of
 
-    every, single = growths(_texts(given, "growths"))
+    every, single = growths(texts_of(given, "growths"))
     if single:
         raise click.UsageError("--growth COLUMN=…: write it into the --map file")
-    role, of_targets = roles(_texts(given, "role"))
+    role, of_targets = roles(texts_of(given, "role"))
     if of_targets:
         raise click.UsageError("--role TARGET=…: write it into the --map file")
     target = given.get("target")
     wanted = Wanted(
-        mapping_of(_texts(given, "meanings")),
+        mapping_of(texts_of(given, "meanings")),
         target if isinstance(target, str) else None,
         role or DUT,
         every or (growth_of(rules) if command == "judge" else "up"),
@@ -83,8 +83,3 @@ def import_database(
     for note in notes:
         say(note)
     return imported
-
-
-def _texts(given: Mapping[str, object], name: str) -> tuple[str, ...]:
-    value = given.get(name)
-    return tuple(map(str, value)) if isinstance(value, tuple) else ()
