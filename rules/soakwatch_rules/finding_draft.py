@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from soakwatch_model.case import Case
@@ -44,6 +44,11 @@ def absent(rule: Rule, case: Case, what: str) -> Finding:
     settle = "make it readable (see the error), then run again" if case.faults else ""
     why = InconclusiveReason.UNREAD if outcome is Outcome.INCONCLUSIVE else None
     return replace(finding, outcome=outcome, reason=reason, settle=settle, why=why)
+
+
+def each_series(rule: Rule, case: Case, what: str, judge: Callable[[Case, Series], Finding]) -> tuple[Finding, ...]:
+    """One finding a series, made by ``judge``; without a series the finding that ``what`` is absent."""
+    return tuple(judge(case, series) for series in case.series) or (absent(rule, case, what),)
 
 
 def half_unread(

@@ -18,7 +18,7 @@ from soakwatch_model.metric_queries import changing, why_mild
 from soakwatch_model.series import Floats, Mask, Series
 from soakwatch_model.window import Window
 from soakwatch_rules.events.excuses import excuse
-from soakwatch_rules.finding_draft import absent, draft, half_unread
+from soakwatch_rules.finding_draft import draft, each_series, half_unread
 from soakwatch_rules.latency.latency_blocks import judged_blocks, usual_blocks
 from soakwatch_rules.load.load_account import LoadAccount
 from soakwatch_rules.parameter import Parameters, parameter
@@ -156,9 +156,7 @@ class Change(Parameters):
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """One finding a series."""
-        if not case.series:
-            return (absent(self, case, "state, port or rate that may change"),)
-        return tuple(self._of(case, series) for series in case.series)
+        return each_series(self, case, "state, port or rate that may change", self._of)
 
     def _of(self, case: Case, series: Series) -> Finding:
         entry = BY_NAME.get(series.metric)

@@ -14,7 +14,7 @@ from soakwatch_model.series import Floats, Series
 from soakwatch_rules import poll_mode_cores
 from soakwatch_rules.baseline_before_window import baseline_caveat
 from soakwatch_rules.cpu_habits import PLANNED, CpuHabits
-from soakwatch_rules.finding_draft import absent, draft, half_unread
+from soakwatch_rules.finding_draft import draft, each_series, half_unread
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import cadence
@@ -164,9 +164,7 @@ class CpuSpike(Parameters):
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """One finding a series."""
-        if not case.series:
-            return (absent(self, case, "CPU utilisation"),)
-        return tuple(self._of(case, series) for series in case.series)
+        return each_series(self, case, "CPU utilisation", self._of)
 
     def _of(self, case: Case, series: Series) -> Finding:
         series = _shares(series.between(case.window.begin_ns, case.window.end_ns))

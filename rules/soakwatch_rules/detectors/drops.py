@@ -14,7 +14,7 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Mark, Outcome
 from soakwatch_model.flow import PACKETS
 from soakwatch_model.series import Mask, Series
 from soakwatch_model.window import Phase
-from soakwatch_rules.finding_draft import absent, draft
+from soakwatch_rules.finding_draft import draft, each_series
 from soakwatch_rules.load.background_drops import why_not_test_traffic
 from soakwatch_rules.load.load_account import LoadAccount
 from soakwatch_rules.load.offered import OVERLOADS, own_loss, windows_by_phase
@@ -123,9 +123,7 @@ class Drops(Parameters):
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """One finding a counter."""
-        if not case.series:
-            return (absent(self, case, "counter of dropped packets"),)
-        return tuple(self._of(case, series) for series in case.series)
+        return each_series(self, case, "counter of dropped packets", self._of)
 
     def _of(self, case: Case, series: Series) -> Finding:
         series = series.between(case.window.begin_ns, case.window.end_ns).finite()

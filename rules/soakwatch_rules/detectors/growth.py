@@ -13,7 +13,7 @@ from soakwatch_model.case import Case
 from soakwatch_model.fact import CERTAIN, Certainty, Fact
 from soakwatch_model.finding import Finding, Forecast, InconclusiveReason, Mark, Outcome
 from soakwatch_model.series import Floats, Series, Trait
-from soakwatch_rules.finding_draft import absent, draft, half_unread
+from soakwatch_rules.finding_draft import draft, each_series, half_unread
 from soakwatch_rules.growth.lifetimes import (
     GrowthOfLife,
     excess_growth,
@@ -221,9 +221,7 @@ class Growth(Parameters):
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """One finding a series, decided by a life that grows if there is one."""
-        if not case.series:
-            return (absent(self, case, "metric that may grow"),)
-        return tuple(self._of(case, series) for series in case.series)
+        return each_series(self, case, "metric that may grow", self._of)
 
     def _of(self, case: Case, series: Series) -> Finding:
         series = series.between(case.window.begin_ns, case.window.end_ns).finite()

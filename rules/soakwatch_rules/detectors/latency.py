@@ -14,7 +14,7 @@ from soakwatch_model.label import label
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.baseline_before_window import baseline_doubt, imported_baseline, which_baseline
-from soakwatch_rules.finding_draft import absent, draft, half_unread
+from soakwatch_rules.finding_draft import draft, each_series, half_unread
 from soakwatch_rules.latency.latency_blocks import (
     EARLY,
     MIN_REFERENCE_BLOCKS,
@@ -161,9 +161,7 @@ class Latency(Parameters):
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """One finding a series."""
-        if not case.series:
-            return (absent(self, case, "latency or round trip"),)
-        return tuple(self._of(case, series) for series in case.series)
+        return each_series(self, case, "latency or round trip", self._of)
 
     def _of(self, case: Case, series: Series) -> Finding:
         series = series.between(case.window.begin_ns, case.window.end_ns).finite()

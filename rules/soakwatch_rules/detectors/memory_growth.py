@@ -15,7 +15,7 @@ from soakwatch_model.roles import MONITOR
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 from soakwatch_rules.events.explanations import explanations, load_around
-from soakwatch_rules.finding_draft import absent, draft, half_unread
+from soakwatch_rules.finding_draft import draft, each_series, half_unread
 from soakwatch_rules.load.load_account import LoadAccount
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
@@ -169,9 +169,7 @@ class MemoryGrowth(Parameters):
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """One finding a series, decided by the life that grew most."""
-        if not case.series:
-            return (absent(self, case, "memory usage"),)
-        return tuple(self._of(case, series) for series in case.series)
+        return each_series(self, case, "memory usage", self._of)
 
     def _of(self, case: Case, series: Series) -> Finding:
         series = series.between(case.window.begin_ns, case.window.end_ns).finite()

@@ -14,7 +14,7 @@ from soakwatch_model.finding import Finding, Forecast, InconclusiveReason, Mark,
 from soakwatch_model.flow import PACKETS
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
-from soakwatch_rules.finding_draft import absent, draft
+from soakwatch_rules.finding_draft import draft, each_series
 from soakwatch_rules.load.load_account import LoadAccount
 from soakwatch_rules.load.offered import OVERLOADS
 from soakwatch_rules.parameter import Parameters, parameter
@@ -122,9 +122,7 @@ class QueueGrowth(Parameters):
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """One finding a queue."""
-        if not case.series:
-            return (absent(self, case, "queue depth"),)
-        return tuple(self._of(case, series) for series in case.series)
+        return each_series(self, case, "queue depth", self._of)
 
     def _of(self, case: Case, series: Series) -> Finding:
         whole = series.between(case.window.begin_ns, case.window.end_ns).finite()

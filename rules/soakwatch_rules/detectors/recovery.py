@@ -17,7 +17,7 @@ from soakwatch_model.window import Window
 from soakwatch_rules.baseline_before_window import baseline_doubt, imported_baseline
 from soakwatch_rules.episodes import Episode, episodes
 from soakwatch_rules.events.explanations import median_load
-from soakwatch_rules.finding_draft import absent, draft
+from soakwatch_rules.finding_draft import draft, each_series
 from soakwatch_rules.load.load_account import LoadAccount
 from soakwatch_rules.natural_variation import JudgedEpisode, memory_kept, weighed_against_history, without_level
 from soakwatch_rules.parameter import Parameters, parameter
@@ -154,9 +154,7 @@ class Recovery(Parameters):
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """One finding a series, decided by its worst episode."""
-        if not case.series:
-            return (absent(self, case, "metric that stress could change"),)
-        return tuple(self._of(case, series) for series in case.series)
+        return each_series(self, case, "metric that stress could change", self._of)
 
     def _of(self, case: Case, series: Series) -> Finding:
         series = series.between(case.window.begin_ns, case.window.end_ns).finite()

@@ -14,7 +14,7 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.flow import BACK, DELAY, FAILED, LOST, QUALITY, SENT
 from soakwatch_model.metric import BY_NAME, flows
 from soakwatch_model.series import Growth, Series
-from soakwatch_rules.finding_draft import absent, draft, half_unread
+from soakwatch_rules.finding_draft import draft, each_series, half_unread
 from soakwatch_rules.load.load_account import LoadAccount
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import Input, RuleSpec
@@ -149,9 +149,7 @@ class RunDifference(Parameters):
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """One finding a series."""
-        if not case.series:
-            return (absent(self, case, "level to compare"),)
-        return tuple(self._of(case, series) for series in case.series)
+        return each_series(self, case, "level to compare", self._of)
 
     def _of(self, case: Case, series: Series) -> Finding:
         finding = draft(self, case, series.between(case.window.begin_ns, case.window.end_ns))

@@ -11,7 +11,7 @@ from soakwatch_model.case import Case
 from soakwatch_model.finding import Finding, InconclusiveReason, Mark
 from soakwatch_model.series import Series
 from soakwatch_rules.events.explanations import explanations
-from soakwatch_rules.finding_draft import absent, draft, half_unread
+from soakwatch_rules.finding_draft import draft, each_series, half_unread
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
@@ -133,9 +133,7 @@ class StepChange(Parameters):
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """One finding a series."""
-        if not case.series:
-            return (absent(self, case, "level to compare"),)
-        return tuple(self._of(case, series) for series in case.series)
+        return each_series(self, case, "level to compare", self._of)
 
     def _of(self, case: Case, series: Series) -> Finding:
         finding = draft(self, case, series)

@@ -15,7 +15,7 @@ from soakwatch_model.metric_entry import WARNS
 from soakwatch_model.metric_queries import bad_direction, trending, why_mild, words_of
 from soakwatch_model.series import Floats, Series
 from soakwatch_model.window import Window
-from soakwatch_rules.finding_draft import absent, draft, half_unread
+from soakwatch_rules.finding_draft import draft, each_series, half_unread
 from soakwatch_rules.growth.load_following import load_followed
 from soakwatch_rules.load.load_account import LoadAccount
 from soakwatch_rules.parameter import Parameters, parameter
@@ -168,9 +168,7 @@ class Trend(Parameters):
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """One finding a series."""
-        if not case.series:
-            return (absent(self, case, "level that may creep"),)
-        return tuple(self._of(case, series) for series in case.series)
+        return each_series(self, case, "level that may creep", self._of)
 
     def _of(self, case: Case, series: Series) -> Finding:
         series = series.between(case.window.begin_ns, case.window.end_ns).finite()
