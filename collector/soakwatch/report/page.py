@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from soakwatch.core.event_kinds import ACKNOWLEDGED, IDENTITY, LABEL_UNREAD, WINDOW
-from soakwatch.core.formatting import natural, quantity
+from soakwatch.core.formatting import natural, quantity, utc
 from soakwatch.judge.attribution import unlabelled
 from soakwatch.judge.capacity import REPEATED, TRIAL
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record.source import ReportSource, SeriesKey, StoredEvent
-from soakwatch.report.acknowledged import Acknowledgement, acknowledgements
 from soakwatch.report.captures import Capture, captures_of
 from soakwatch.report.curves import Curve, curve_of
 from soakwatch.report.load import LoadLine, TrafficGenerator, generators, load_lines
@@ -26,6 +25,19 @@ IDENTITIES = frozenset({"system.boot.id"})
 """Metrics whose size means nothing: they are judged, but a line of them would mean nothing."""
 _ELSEWHERE = frozenset({WINDOW, ACKNOWLEDGED, TRIAL, REPEATED})
 """Kinds of events that have sections of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledgement:
+    """What somebody said of a finding, and when (UTC ns)."""
+
+    at_ns: int
+    reason: str
+
+    @property
+    def words(self) -> str:
+        """One line."""
+        return f"{self.reason or 'no reason given'} ({utc(self.at_ns)} UTC)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +153,22 @@ def open_page(source: ReportSource, verdict: Verdict, earlier: ReportSource | No
         captures_of(stored),
         earlier,
         previous_run(source.path, verdict) if earlier is None else written_run(earlier.path.parent),
-        acknowledgements(stored),
+        _acknowledgements(stored),
     )
+
+
+def _acknowledgements(events: Iterable[StoredEvent]) -> Mapping[FindingName, tuple[Acknowledgement, ...]]:
+    """What was said of each finding, in order of time.
+
+    The event has the finding's target and object; its detail has the rule, the metric and the reason.
+    """
+    by_name: dict[FindingName, list[Acknowledgement]] = {}
+    for stored in sorted(events, key=lambda stored_event: (stored_event.event.begin_ns, stored_event.id)):
+        event = stored.event
+        if event.kind == ACKNOWLEDGED:
+            about = (event.detail.get("rule", ""), event.target, event.detail.get("metric", ""), event.object)
+            by_name.setdefault(about, []).append(Acknowledgement(event.begin_ns, event.detail.get("reason", "")))
+    return {about: tuple(given) for about, given in by_name.items()}
 
 
 def worst_first(finding: Finding) -> tuple[object, ...]:

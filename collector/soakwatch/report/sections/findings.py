@@ -12,9 +12,8 @@ from soakwatch.core.formatting import extent, number, quantity, share_text, span
 from soakwatch.core.units import show_seconds
 from soakwatch.judge.problems import clause
 from soakwatch.judge.verdict import TargetVerdict
-from soakwatch.report.acknowledged import Acknowledgement
 from soakwatch.report.blocks import Block, Layout
-from soakwatch.report.page import Page, worst_first
+from soakwatch.report.page import Acknowledgement, Page, worst_first
 from soakwatch.report.proof_subject import series_of
 from soakwatch.report.summaries import confidence_text, has_own_frame, kind_words, undecided
 from soakwatch.report.timeline import around
