@@ -16,7 +16,7 @@ from tests.collector.campaign.tables.folders import PLAN, SECOND, T0, Ran, campa
 
 from soakwatch.campaign.campaign_state import read_state
 from soakwatch.campaign.ledger import BEGIN, END, open_ledger
-from soakwatch.campaign.tables.campaign_html import beside, render_html
+from soakwatch.campaign.tables.campaign_report import beside, render_html
 from soakwatch.campaign.tables.result import result_of, spec_of
 from soakwatch.plan.web import WebPlan
 from soakwatch.web.access import Token, one_time_code

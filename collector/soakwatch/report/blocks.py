@@ -7,7 +7,7 @@ Text may come from anywhere (a device, a plan): the renderers make it harmless, 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from soakwatch_model.finding import Mark, Outcome
@@ -22,7 +22,7 @@ BRIEF: frozenset[Format] = frozenset({"markdown", "terminal", "text"})
 """Every format but the page, which often has room for a table where these have a sentence."""
 HTML: frozenset[Format] = frozenset({"html"})
 
-Tone = Literal["", "strong", "soft", "caution", "bad"]
+Tone = Literal["", "strong", "soft", "absent", "good", "caution", "bad"]
 """How text stands out. No reader may depend on it: a report may be printed without colour."""
 
 
@@ -32,8 +32,13 @@ class ReportCell:
 
     ``outcome`` puts its sign and colour before the text. On the page, ``link`` is the element that a click leads to,
     ``zoom`` the window that the plots then show (see ``formatting.zoom_of``), and ``meter`` a share from 0 to 1 that is
-    drawn as a bar. ``lost`` are windows (begin and end in ns) in which polls were lost: a strip of the run shows them
-    in place of the text.
+    drawn as a bar. ``links`` replace the text there: words, each with its address ("" for none). ``anchor`` is the id
+    of the row. ``lost`` are windows (begin and end in ns) in which polls were lost: a strip of the run shows them in
+    place of the text.
+
+    In a column of figures ``mark`` is a word (best) in the colour of the tone; ``beside`` (an interval) and ``note``
+    stand below the text where there is room. ``shade`` is the place of the cell between the worst (0) and the best (1)
+    of the table.
     """
 
     text: str
@@ -43,15 +48,22 @@ class ReportCell:
     zoom: str = ""
     meter: float | None = None
     lost: tuple[tuple[int, int], ...] | None = None
+    links: tuple[tuple[str, str], ...] = ()
+    anchor: str = ""
+    mark: str = ""
+    beside: str = ""
+    note: str = ""
+    shade: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ReportColumn:
     """A column by its heading. Numbers are right-aligned; numbers and times never wrap. On the page names (of targets,
-    metrics, files) look different from words, and reasons get most of the width."""
+    metrics, files) look different from words, and reasons get most of the width. Heads name their row. Figures are
+    numbers over the axes of a table: a terminal that is too narrow shows them in portions, each with the heads."""
 
     title: str
-    kind: Literal["text", "number", "time", "name", "reason", "count"] = "text"
+    kind: Literal["text", "number", "time", "name", "reason", "count", "head", "figure"] = "text"
     formats: frozenset[Format] = EVERYWHERE
 
 
@@ -59,23 +71,42 @@ class ReportColumn:
 class Table:
     """Rows of cells, one cell a column; a plain text is a cell without anything else.
 
-    The terminal and Markdown show the first ``brief`` rows; the page folds the rows after ``folded_after``.
-    ``left_out`` counts rows that the table does not have, and ``more`` says what they are ("series in the record").
-    ``tone`` marks the whole table, ``note`` is an explanation on the page. A ``narrow`` table is no wider on the page
-    than its text.
+    The terminal and Markdown show the first ``brief`` rows (None: all); the page folds the rows after
+    ``folded_after``, and says ``folded`` of them. ``left_out`` counts rows that the table does not have, and ``more``
+    says what they are ("series in the record"). ``tone`` marks the whole table, ``note`` is an explanation on the page.
+    A ``narrow`` table is no wider on the page than its text. ``across`` names the axis of the columns of figures. Below
+    the table ``footnotes`` say why cells are empty, and ``legend`` what its signs mean.
     """
 
     caption: str
     columns: tuple[ReportColumn, ...]
     rows: Sequence[Sequence[ReportCell | str]]
     formats: frozenset[Format] = EVERYWHERE
-    brief: int = 12
+    brief: int | None = 12
     folded_after: int = 1000
+    folded: str = "more"
     left_out: int = 0
     more: str = "rows in the record"
     tone: Tone = ""
     note: str = ""
     narrow: bool = False
+    across: str = ""
+    footnotes: tuple[str, ...] = ()
+    legend: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Banner:
+    """The verdict on top of a report about a ``kind`` of thing (a campaign): its outcome and word, the thing's name,
+    why in one sentence, and how much was judged."""
+
+    outcome: Outcome
+    word: str
+    kind: str
+    name: str
+    reason: str
+    extent: str
+    formats: frozenset[Format] = EVERYWHERE
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +193,19 @@ class Layout:
     formats: frozenset[Format] = HTML
 
 
-Block = Text | Table | Curves | Folded | Preformatted | Heading | Facts | Layout
+NO_TIME = Window(0, 0)
+"""The time of a report that draws nothing over time."""
+Block = Banner | Text | Table | Curves | Folded | Preformatted | Heading | Facts | Layout
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """Blocks under a heading, as one format shows them; the page shows them unfolded where it is ``opened``."""
+
+    name: str
+    title: str
+    blocks: Sequence[Block]
+    opened: bool = True
 
 
 def shown_in(blocks: Sequence[Block], form: Format) -> tuple[Block, ...]:
@@ -176,7 +219,8 @@ def stands_alone(blocks: Sequence[Block]) -> bool:
 
 
 def columns_in(table: Table, form: Format) -> tuple[tuple[ReportColumn, ...], tuple[tuple[ReportCell, ...], ...]]:
-    """The columns that a format shows, and all rows cut down to them.
+    """The columns that a format shows, and all rows cut down to them. But on the page, the last head of a table of
+    figures says what the columns are values of.
 
     >>> table = Table("", (ReportColumn("a"), ReportColumn("b", formats=HTML)), [["1", "2"]])
     >>> [column.title for column in columns_in(table, "text")[0]], columns_in(table, "text")[1][0][0].text
@@ -187,4 +231,8 @@ def columns_in(table: Table, form: Format) -> tuple[tuple[ReportColumn, ...], tu
         tuple(cell if isinstance(cell, ReportCell) else ReportCell(cell) for cell in (row[index] for index in kept))
         for row in table.rows
     )
-    return tuple(table.columns[index] for index in kept), rows
+    columns = [table.columns[index] for index in kept]
+    if table.across and form != "html":
+        last = max(index for index, column in enumerate(columns) if column.kind == "head")
+        columns[last] = replace(columns[last], title=f"{columns[last].title} \\ {table.across}".strip())
+    return tuple(columns), rows

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Literal
 
+from rich.align import Align
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
@@ -18,6 +20,8 @@ from soakwatch.report.sparks import BLOCKS, PLAIN
 Part = str | tuple[str, str]
 """Text, or text with a style."""
 _NARROWEST = 30
+_BETWEEN, _FIGURE, _HEAD = 2, 24, 28
+"""Cells between two columns; and how wide columns of figures and the heads of their rows become at most."""
 
 
 class ConsoleWriter:
@@ -66,6 +70,40 @@ class ConsoleWriter:
         """A heading, with an empty line above it."""
         self.gap()
         self._print(self._text([(words, "bold underline" if self.terminal else "")]))
+
+    def figures(self, head: Sequence[str], rows: Sequence[Sequence[Sequence[Part]]], heads: int) -> None:
+        """On a terminal: rows whose first ``heads`` cells name them, each cell its lines. Columns that do not fit go on
+        below, with the heads again."""
+        cells = [
+            [self._wrapped(lines, _HEAD if place < heads else _FIGURE) for place, lines in enumerate(row)]
+            for row in ([[(title, "dim")] for title in head], *rows)
+        ]
+        columns = zip(*cells, strict=True)
+        widths = [max(cell_len(line) for cell in column for line in cell.plain.split("\n")) for column in columns]
+        portions: list[list[int]] = []
+        used = 0
+        for column in range(heads, len(head)):
+            if not portions or used + widths[column] > self.width:
+                portions.append(list(range(heads)))
+                used = sum(widths[:heads]) + _BETWEEN * heads
+            portions[-1].append(column)
+            used += widths[column] + _BETWEEN
+        for portion in portions:
+            drawn = Table(box=None, pad_edge=False, padding=(0, _BETWEEN, 0, 0))
+            for column in portion:
+                side: Literal["left", "right"] = "left" if column < heads else "right"
+                title = Align(cells[0][column], side, vertical="bottom")
+                drawn.add_column(title, justify=side, width=widths[column])
+            for row in cells[1:]:
+                drawn.add_row(*(row[column] for column in portion))
+            self._console.print(drawn, markup=False, highlight=False, emoji=False)
+        self._begun = True
+
+    def _wrapped(self, lines: Sequence[Part], most: int) -> Text:
+        wrapped = [part for line in lines for part in self._text([line]).wrap(self._console, most)]
+        for part in wrapped:
+            part.rstrip()
+        return Text("\n").join(wrapped)
 
     def table(self, head: Sequence[str], rows: Sequence[Sequence[Part]], right: Sequence[int] = ()) -> None:
         """Rows of cells. Columns of numbers (``right``) never wrap, text wraps between words; without a terminal

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from soakwatch.core.formatting import SYMBOLS
 from soakwatch.report.blocks import (
+    NO_TIME,
+    Banner,
     Block,
+    Chapter,
     Curves,
     Facts,
     Folded,
-    Format,
     Heading,
     Preformatted,
     ReportCell,
@@ -19,8 +21,6 @@ from soakwatch.report.blocks import (
     stands_alone,
 )
 from soakwatch.report.console import ConsoleWriter, Part, words_of
-from soakwatch.report.page import Page
-from soakwatch.report.section import ReportSection
 from soakwatch.report.sparks import pointers, spark_words, sparkline, strip
 from soakwatch_model.finding import Outcome
 from soakwatch_model.window import Window
@@ -32,7 +32,15 @@ STYLES = {
     Outcome.PASS: "green",
     Outcome.NOT_APPLICABLE: "dim",
 }
-_TONES: dict[Tone, str] = {"": "", "strong": "bold", "soft": "dim", "caution": "yellow", "bad": "bold red"}
+_TONES: dict[Tone, str] = {
+    "": "",
+    "strong": "bold",
+    "soft": "dim",
+    "absent": "dim",
+    "good": "bold green",
+    "caution": "yellow",
+    "bad": "bold red",
+}
 _WIDE, _MAX_NARROW_COLUMNS = 100, 4  # a narrower terminal shows a table of more columns as lines
 _STRIP, _NARROW_STRIP = 30, 12
 
@@ -42,24 +50,27 @@ def head(outcome: Outcome, words: str) -> Part:
     return f"{SYMBOLS[outcome]} {words}", STYLES[outcome]
 
 
-def print_section(writer: ConsoleWriter, section: ReportSection, page: Page) -> None:
-    """Prints a section with its heading. A single sentence has no heading; a section without a block for consoles
-    prints nothing."""
-    form: Format = "terminal" if writer.terminal else "text"
-    blocks = section.blocks_in(page, form)
-    if not blocks:
+def print_chapter(writer: ConsoleWriter, chapter: Chapter, window: Window = NO_TIME) -> None:
+    """Prints a chapter with its heading. A single sentence has no heading; a chapter without a block prints nothing.
+
+    ``window`` is the run's, over which spark lines and strips are drawn.
+    """
+    if not chapter.blocks:
         return
-    if section.title and not stands_alone(blocks):
-        writer.title(section.title)
+    if chapter.title and not stands_alone(chapter.blocks):
+        writer.title(chapter.title)
     else:
         writer.gap()
-    for block in blocks:
-        print_block(writer, block, page.verdict.window)
+    for block in chapter.blocks:
+        _block(writer, block, window)
 
 
-def print_block(writer: ConsoleWriter, block: Block, window: Window) -> None:
-    """One block; ``window`` is the run's, over which spark lines and strips are drawn."""
-    if isinstance(block, Text):
+def _block(writer: ConsoleWriter, block: Block, window: Window) -> None:
+    if isinstance(block, Banner):
+        writer.say(head(block.outcome, block.word.upper()), (f"  {block.kind} {block.name}", "bold"), hang=2)
+        writer.say(block.reason)
+        writer.say(block.extent)
+    elif isinstance(block, Text):
         _text(writer, block)
     elif isinstance(block, Table):
         _table(writer, block, window)
@@ -97,16 +108,29 @@ def _table(writer: ConsoleWriter, table: Table, window: Window) -> None:
     shown = rows[: table.brief]
     width = _STRIP if writer.width >= _WIDE else _NARROW_STRIP
     cells = [[_part(writer, cell, window, width) for cell in row] for row in shown]
-    if shown and writer.terminal and writer.width < _WIDE and len(columns) > _MAX_NARROW_COLUMNS:
+    heads = sum(column.kind == "head" for column in columns)
+    if heads and writer.terminal:
+        writer.figures([column.title for column in columns], [[_lines(cell) for cell in row] for row in shown], heads)
+    elif shown and writer.terminal and writer.width < _WIDE and len(columns) > _MAX_NARROW_COLUMNS:
         for row in cells:
             filled = [part for part in row if words_of(part)]
             writer.say(*(part for cell in filled for part in (cell, "  ")), hang=4)
     elif shown:
-        numeric = [index for index, column in enumerate(columns) if column.kind == "number"]
+        numeric = [index for index, column in enumerate(columns) if column.kind in {"number", "figure"}]
         writer.table([column.title for column in columns], cells, right=numeric)
     _left_out(writer, len(rows) - len(shown) + table.left_out, "more in the report")
     if any(cell.lost is not None for row in shown for cell in row):
         writer.say(("█ answered  ░ polls lost" if writer.blocks else "# answered  . polls lost", "dim"))
+    for line in (*table.footnotes, *table.legend):
+        writer.say((line, "dim"), indent=2, hang=4)
+
+
+def _lines(cell: ReportCell) -> list[Part]:
+    """A cell of a table of figures in the lines that it takes on a terminal."""
+    if cell.outcome is not None:
+        return [head(cell.outcome, cell.text)]
+    first: Part = (f"{cell.mark} {cell.text}".strip(), _TONES[cell.tone])
+    return [first, *((part, "dim") for part in (cell.beside, cell.note) if part)]
 
 
 def _part(writer: ConsoleWriter, cell: ReportCell, window: Window, width: int) -> Part:
@@ -114,7 +138,8 @@ def _part(writer: ConsoleWriter, cell: ReportCell, window: Window, width: int) -
         return strip(cell.lost, window, width, "█░" if writer.blocks else "#.")
     if cell.outcome is not None:
         return head(cell.outcome, cell.text)
-    return cell.text, _TONES[cell.tone]
+    note = f"({cell.note})" if cell.note else ""
+    return " ".join(filter(None, (cell.text, cell.beside, cell.mark, note))), _TONES[cell.tone]
 
 
 def _curves(writer: ConsoleWriter, block: Curves, run: Window) -> None:

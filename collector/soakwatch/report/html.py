@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
+from typing import TypedDict
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
@@ -27,15 +28,26 @@ from soakwatch.core.formatting import (
 from soakwatch.core.units import show_bytes, show_seconds
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record.source import ReportSource
-from soakwatch.report.blocks import Block, Curves, Layout, Table, columns_in
+from soakwatch.report.blocks import Block, Chapter, Curves, Layout, Table, columns_in
 from soakwatch.report.curves import curve_of
 from soakwatch.report.page import POINTS, Page, open_page
+from soakwatch.report.plot import pieces_of
 from soakwatch.report.section import all_sections
+from soakwatch_model.finding import Outcome
 
 _COMMENT = re.compile(r"^[ ]*/\*.*?\*/\n", re.DOTALL | re.MULTILINE)
 UPLOT = "uplot/uPlot.iife.min.js"
 """uPlot (MIT, its licence is in the file) paints the plots of every page; a report holds it and opens offline."""
 _HEIGHT = 250  # pixels of a plot of a section's curves
+
+
+class _Part(TypedDict):
+    """A chapter for the template: its blocks by the name of their kind, with what the template needs beside them."""
+
+    name: str
+    title: str
+    opened: bool
+    drawn: list[tuple[str, Block, object]]
 
 
 def render_html(source: ReportSource, verdict: Verdict, earlier: ReportSource | None = None) -> str:
@@ -51,29 +63,34 @@ def render_html(source: ReportSource, verdict: Verdict, earlier: ReportSource | 
 def html_of(page: Page) -> str:
     """The report of an open page. Its plots are drawn into the page: make the other formats before."""
     verdict = page.verdict
-    known = [
-        (section, [_drawn(block, page) for block in section.blocks_in(page, "html")]) for section in all_sections()
-    ]
-    parts = [
-        {
-            "name": section.name,
-            "title": section.title,
-            "opened": section.opened,
-            "drawn": [each for each in drawn if each[2] is not None],
-        }
-        for section, drawn in known
-        if any(each[2] is not None for each in drawn)
-    ]
-    pieces = page.drawing.pieces()
+    chapters = [section.chapter(page, "html") for section in all_sections()]
+    return html_document(chapters, f"{verdict.words}: {verdict.run}", verdict.outcome, page=page)
+
+
+def html_document(
+    chapters: Sequence[Chapter],
+    title: str,
+    outcome: Outcome,
+    listed: Sequence[tuple[str, str]] | None = None,
+    page: Page | None = None,
+) -> str:
+    """The chapters as one HTML document; ``listed`` are names and titles of those in its list of contents, by default
+    all that are opened. Curves need the ``page`` of a run."""
+    parts = _drawn_chapters(chapters, page)
+    pieces = pieces_of([]) if page is None else page.drawing.pieces()
     drawn = bool(pieces.parts)
+    style = asset("style.css") + (plots_style() if drawn else "") + (asset("tables.css") if _has_figures(parts) else "")
+    opened = [(part["name"], part["title"]) for part in parts if part["opened"] and part["title"]]
     return (
         _environment()
         .get_template("page.html.jinja")
         .render(
-            verdict=verdict,
-            window=verdict.window,
+            title=title,
+            outcome=outcome,
+            window=None if page is None else page.verdict.window,
+            listed=opened if listed is None else listed,
             parts=parts,
-            style=Markup(asset("style.css") + (plots_style() if drawn else "")),  # noqa: S704 - our own files, and uPlot's
+            style=Markup(style),  # noqa: S704 - our own files, and uPlot's
             script=Markup(script_text("shade.js") + script_text("report.js")),  # noqa: S704
             uplot=Markup(asset(UPLOT) if drawn else ""),  # noqa: S704
             theme=Markup(script_text("theme.js") if drawn else ""),  # noqa: S704
@@ -84,11 +101,25 @@ def html_of(page: Page) -> str:
     )
 
 
-@cache
-def _environment() -> Environment:
-    environment = page_environment()
-    environment.globals["laid"] = _laid
-    return environment
+def html_body(chapters: Sequence[Chapter]) -> Markup:
+    """The chapters alone, for a page of the server, which has styles of its own and ``tables.css``."""
+    parts = _drawn_chapters(chapters, None)
+    return Markup(_environment().get_template("parts.html.jinja").render(parts=parts))  # noqa: S704 - autoescaped
+
+
+def _drawn_chapters(chapters: Sequence[Chapter], page: Page | None) -> list[_Part]:
+    """What the template needs of each chapter that says something: all facts are made before any template is filled."""
+    parts = []
+    for chapter in chapters:
+        drawn = [each for block in chapter.blocks if (each := _drawn(block, page))[2] is not None]
+        if drawn:
+            parts.append(_Part(name=chapter.name, title=chapter.title, opened=chapter.opened, drawn=drawn))
+    return parts
+
+
+def _has_figures(parts: Sequence[_Part]) -> bool:
+    tables = [block for part in parts for _, block, _ in part["drawn"] if isinstance(block, Table)]
+    return any(column.kind == "figure" for table in tables for column in table.columns)
 
 
 def _laid(layout: Layout, facts: Mapping[str, object]) -> Markup:
@@ -103,7 +134,7 @@ def compile_templates() -> None:
         _environment().get_template(f"layouts/{layout.name}")
 
 
-def _drawn(block: Block, page: Page) -> tuple[str, Block, object]:
+def _drawn(block: Block, page: Page | None) -> tuple[str, Block, object]:
     """The kind of a block, the block, and what its template needs beside it: the cells of a table, the element of a
     plot, the facts of a layout (None if it is left out)."""
     parts: object = ()
@@ -111,7 +142,7 @@ def _drawn(block: Block, page: Page) -> tuple[str, Block, object]:
         parts = block.facts()
     elif isinstance(block, Table):
         parts = columns_in(block, "html")
-    elif isinstance(block, Curves):
+    elif isinstance(block, Curves) and page is not None:
         curves = [curve_of(series, POINTS) for series in block.series]
         alike = [curve_of(series, POINTS, curves[0].scale) for series in block.series]
         element = page.drawing.draw(
@@ -136,13 +167,13 @@ def script_text(name: str) -> str:
     return _COMMENT.sub("", asset(name))
 
 
-def page_environment(load: Callable[[str], str] = asset) -> Environment:
-    """The environment of all page templates: it escapes, and has the filters and signs of reports; ``load`` reads a
-    template."""
+@cache
+def _environment() -> Environment:
+    """The environment of all templates: it escapes, and has the filters and signs of reports."""
     environment = Environment(
         autoescape=True,
         undefined=StrictUndefined,
-        loader=FunctionLoader(load),
+        loader=FunctionLoader(asset),
         trim_blocks=True,
         lstrip_blocks=True,
         finalize=lambda value: isolated(printable(value, lines=True)) if type(value) is str else value,
@@ -159,5 +190,5 @@ def page_environment(load: Callable[[str], str] = asset) -> Environment:
         "duration": show_seconds,
         "zoom": zoom_of,
     }
-    environment.globals |= {"symbols": SYMBOLS, "subject": subject}
+    environment.globals |= {"symbols": SYMBOLS, "subject": subject, "laid": _laid}
     return environment

@@ -12,7 +12,10 @@ from soakwatch.judge.verdict import Verdict
 from soakwatch.record.source import ReportSource
 from soakwatch.report.answer import ReportAnswer, answer_of, chain_title
 from soakwatch.report.blocks import (
+    NO_TIME,
+    Banner,
     Block,
+    Chapter,
     Curves,
     Facts,
     Folded,
@@ -57,9 +60,9 @@ def markdown_of(page: Page) -> str:
     folded: list[Folded] = []
     for section in all_sections():
         if section.foreign or section.order not in {verdict_section.ORDER, findings_section.ORDER}:
-            blocks = section.blocks_in(page, "markdown")
-            folded += [block for block in blocks if isinstance(block, Folded)]
-            lines = _section(section.title, [b for b in blocks if not isinstance(b, Folded)], verdict.window)
+            chapter = section.chapter(page, "markdown")
+            folded += [block for block in chapter.blocks if isinstance(block, Folded)]
+            lines = chapter_lines(chapter, verdict.window)
         else:
             lines = _head(page) if section.order == verdict_section.ORDER else _findings(verdict)
         parts.append((section, lines))
@@ -133,11 +136,15 @@ def _findings(verdict: Verdict) -> list[str]:
     return lines + _more(verdict.causes, _MAX_CAUSES, "causes")
 
 
-def _section(title: str, blocks: Sequence[Block], window: Window) -> list[str]:
-    """A section's lines: several sentences are a list; a single one needs no heading."""
+def chapter_lines(chapter: Chapter, window: Window = NO_TIME) -> list[str]:
+    """A chapter's lines without what is folded: several sentences are a list; a single one needs no heading.
+
+    ``window`` is the run's, over which spark lines are drawn.
+    """
+    blocks = [block for block in chapter.blocks if not isinstance(block, Folded)]
     if not blocks:
         return []
-    lines = [] if stands_alone(blocks) or not title else ["", f"### {markdown_text(title)}"]
+    lines = [] if stands_alone(blocks) or not chapter.title else ["", f"### {markdown_text(chapter.title)}"]
     for sentences, group in groupby(blocks, key=lambda block: isinstance(block, Text)):
         some = list(group)
         lines.append("")
@@ -151,6 +158,10 @@ def _section(title: str, blocks: Sequence[Block], window: Window) -> list[str]:
 
 
 def _block(block: Block, window: Window) -> list[str]:
+    if isinstance(block, Banner):
+        word = f"{SYMBOLS[block.outcome]} Soakwatch {block.kind}: {block.word.upper()}"
+        reason, extent = markdown_text(block.reason, 400), markdown_text(block.extent, 400)
+        return [f"## {word} – {markdown_text(block.name)}", "", f"**{reason}**", "", extent]
     if isinstance(block, Table):
         return _table(block)
     if isinstance(block, Curves):
@@ -175,17 +186,21 @@ def _block(block: Block, window: Window) -> list[str]:
 
 def _table(table: Table) -> list[str]:
     columns, rows = columns_in(table, "markdown")
-    rule = "|".join("---:" if column.kind == "number" else "---" for column in columns)
+    rule = "|".join("---:" if column.kind in {"number", "figure"} else "---" for column in columns)
     lines = [f"| {' | '.join(markdown_text(column.title) for column in columns)} |", f"|{rule}|"]
-    most = min(table.brief, _MAX_ROWS)
-    lines += [f"| {' | '.join(_cell(cell) for cell in row)} |" for row in rows[:most]]
+    most, length = (len(rows), 600) if table.brief is None else (min(table.brief, _MAX_ROWS), 160)
+    lines += [f"| {' | '.join(_cell(cell, length) for cell in row)} |" for row in rows[:most]]
     left_out = max(len(rows) - most, 0) + table.left_out
-    return lines + (["", f"… and {left_out} more in the report."] if left_out else [])
+    lines += ["", f"… and {left_out} more in the report."] if left_out else []
+    lines += ["", *(f"- {markdown_text(note, 400)}" for note in table.footnotes)] if table.footnotes else []
+    return lines + (["", f"<sub>{markdown_text('; '.join(table.legend), 600)}</sub>"] if table.legend else [])
 
 
-def _cell(cell: ReportCell) -> str:
-    sign = "" if cell.outcome is None else f"{SYMBOLS[cell.outcome]} "
-    return f"{sign}{markdown_text(cell.text)}"
+def _cell(cell: ReportCell, length: int) -> str:
+    main, beside = markdown_text(cell.text, length), markdown_text(cell.beside)
+    main = f"*{main}*" if cell.tone == "absent" else f"**{main}** {cell.mark}" if cell.mark else main
+    sign = "" if cell.outcome is None else SYMBOLS[cell.outcome]
+    return " ".join(filter(None, (sign, main, beside, cell.note and f"({markdown_text(cell.note)})")))
 
 
 def _sentence(text: Text) -> str:

@@ -18,7 +18,7 @@ from types import ModuleType
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import PluginFolder
-from soakwatch.report.blocks import Block, Format, Text, shown_in
+from soakwatch.report.blocks import Block, Chapter, Format, Text, shown_in
 from soakwatch.report.page import Page
 from soakwatch_model.finding import Outcome
 
@@ -40,17 +40,18 @@ class ReportSection:
     opened: bool = False
     always: bool = False
 
-    def blocks_in(self, page: Page, form: Format) -> tuple[Block, ...]:
-        """What the section says in this format; () leaves it out.
+    def chapter(self, page: Page, form: Format) -> Chapter:
+        """What the section says in this format; without blocks it is left out.
 
         A plug-in's section that fails is replaced by a sentence that says so.
         """
         try:
-            return shown_in(self.blocks(page) or (), form)
+            blocks = shown_in(self.blocks(page) or (), form)
         except _FAULTS as error:
             if not self.foreign:
                 raise
-            return (_failed(self.name, error),)
+            blocks = (_failed(self.name, error),)
+        return Chapter(self.name, self.title, blocks, self.opened)
 
 
 def all_sections(folder: PluginFolder = SECTIONS) -> tuple[ReportSection, ...]:

@@ -19,8 +19,9 @@ from soakwatch.judge.record_trust import seal_words
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record.source import ReportSource
 from soakwatch.report.answer import answer_of
+from soakwatch.report.blocks import Format
 from soakwatch.report.console import ConsoleWriter, Part
-from soakwatch.report.console_blocks import STYLES, head, print_section
+from soakwatch.report.console_blocks import STYLES, head, print_chapter
 from soakwatch.report.headline import headline
 from soakwatch.report.page import Page, open_page
 from soakwatch.report.proof_subject import series_of
@@ -81,7 +82,8 @@ def print_verdict(
         elif section.order == findings_section.ORDER and not section.foreign:
             _findings(writer, page, brief=brief)
         elif section.always or section.foreign or not brief:
-            print_section(writer, section, page)
+            form: Format = "terminal" if writer.terminal else "text"
+            print_chapter(writer, section.chapter(page, form), verdict.window)
     if brief:
         _unseen(writer, verdict)
     writer.gap()

@@ -12,8 +12,7 @@ from soakwatch.campaign.tables.cell_figures import CellData, Readings, cells_of,
 from soakwatch.campaign.tables.comparisons import Earlier, against, comparisons
 from soakwatch.campaign.tables.derived import with_derived
 from soakwatch.campaign.tables.parse import filled, tables_of
-from soakwatch.campaign.tables.pivot import views_of
-from soakwatch.campaign.tables.sheet import Sheet, sheets_of
+from soakwatch.campaign.tables.pivot import View, views_of
 from soakwatch.campaign.tables.spec import FIGURES, VERDICT, Measured, TablesSpec
 from soakwatch.core.errors import EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS
 from soakwatch.core.yaml import parse, read_text
@@ -36,7 +35,7 @@ class CampaignResult:
     """A campaign with its verdict, findings, doubts and tables. ``outcome`` is fail, inconclusive or pass; ``reason``
     says why in one sentence.
 
-    ``tables`` are the sheets of each table. ``doubts`` are what a reader must know before believing a table. ``states``
+    ``tables`` are the views of each table. ``doubts`` are what a reader must know before believing a table. ``states``
     counts the last attempts by state; ``again`` is how many attempts were repeated. ``earlier`` is the name of the
     campaign that this one was compared with.
     """
@@ -44,7 +43,7 @@ class CampaignResult:
     state: CampaignState
     spec: TablesSpec
     cells: tuple[CellData, ...]
-    tables: tuple[tuple[Sheet, ...], ...]
+    tables: tuple[tuple[View, ...], ...]
     findings: tuple[CampaignFinding, ...]
     outcome: Outcome
     reason: str
@@ -105,7 +104,7 @@ def result_of(
     findings = findings_of(full, cells) + comparisons(full, cells)
     if earlier is not None:
         findings += against(full, cells, earlier, read(ended_runs(earlier.state), full.measured))
-    tables = tuple(sheets_of(views_of(table, state.axes, cells), full) for table in full.tables)
+    tables = tuple(views_of(table, state.axes, cells) for table in full.tables)
     findings = tuple(sorted(findings, key=lambda finding: finding.outcome.rank))  # the worst first
     outcome, reason = _verdict(cells, findings)
     states = Counter(run.state for data in cells for run in data.runs)

@@ -1,69 +1,33 @@
-"""A view in words: every cell as the texts that a page, a terminal or Markdown draws, and what the signs mean."""
+"""A view as a table of a report: every cell as the texts that a format draws, and what the signs mean."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from soakwatch.campaign.campaign_model import CellRun
-from soakwatch.campaign.tables.cell_figures import CellFigure
+from soakwatch.campaign.tables.cell_figures import CellData, CellFigure
 from soakwatch.campaign.tables.pivot import Entry, Key, View
 from soakwatch.campaign.tables.spec import FIGURES, VERDICT, TablesSpec
 from soakwatch.core.formatting import Scale, scale_of
-from soakwatch_model.finding import Outcome
+from soakwatch.report.blocks import ReportCell, ReportColumn, Table, Tone
 from soakwatch_rules.wording.quantities import cut_to
 
 _DIGITS, _MOST_DECIMALS, _MOST_NOTE = 4, 6, 60
 _FEW_CELLS = 2
+_TONES: Mapping[str, Tone] = {"best": "good", "worst": "caution"}
 _MOST_SHOWN = 100_000  # a number that is longer is shown in a larger unit
 
 
-@dataclass(frozen=True, slots=True)
-class CellText:
-    """A cell in words. ``main`` is the number or the verdict, ``beside`` its interval or range, ``mark`` best or worst,
-    ``note`` what else matters. ``absent``: there is no number, and ``main`` says why in a word or two. ``why`` is the
-    full reason of what is missing; it stands below the table."""
+def sheets_of(
+    views: Sequence[View], spec: TablesSpec, address: Callable[[CellData], str] = lambda _: ""
+) -> tuple[Table, ...]:
+    """The views of one table, each a table of a report. A figure has the same unit and scale in all of them.
 
-    main: str
-    beside: str = ""
-    mark: str = ""
-    note: str = ""
-    why: str = ""
-    absent: bool = False
-    outcome: Outcome | None = None
-    shade: float | None = None
-    runs: tuple[CellRun, ...] = ()
-
-    @property
-    def line(self) -> str:
-        """All of it in one line."""
-        return " ".join(part for part in (self.main, self.beside, self.mark, self.note and f"({self.note})") if part)
-
-
-@dataclass(frozen=True, slots=True)
-class Sheet:
-    """A view in words. ``head`` are the names of the row axes, ``columns`` the heads of the columns; ``across`` names
-    the axes of the columns, empty where they are figures. ``notes`` are the reasons of what is missing, each once."""
-
-    title: str
-    head: tuple[str, ...]
-    across: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[tuple[str, ...], tuple[CellText, ...]], ...]
-    legend: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    @property
-    def shaded(self) -> bool:
-        """Whether cells have a place from the worst to the best."""
-        return any(words.shade is not None for _, cells in self.rows for words in cells)
-
-
-def sheets_of(views: Sequence[View], spec: TablesSpec) -> tuple[Sheet, ...]:
-    """The views of one table in words. A figure has the same unit and scale in all of them."""
+    ``address`` is where a cell leads on the page.
+    """
     scales = _scales(views)
-    return tuple(_sheet(view, spec, scales) for view in views)
+    return tuple(_sheet(view, spec, scales, address) for view in views)
 
 
 def number_text(value: float, decimals: int) -> str:
@@ -122,7 +86,7 @@ def _scale(unit: str, values: Sequence[float]) -> Scale:
     return small if fits and min(sizes) * large.factor < 1 else large
 
 
-def _sheet(view: View, spec: TablesSpec, scales: Mapping[str, _Shown]) -> Sheet:
+def _sheet(view: View, spec: TablesSpec, scales: Mapping[str, _Shown], address: Callable[[CellData], str]) -> Table:
     def heading(name: str) -> str:
         label = scales[name].scale.label if name in scales else ""
         return f"{spec.words(name)} ({label})" if label else spec.words(name)
@@ -134,8 +98,8 @@ def _sheet(view: View, spec: TablesSpec, scales: Mapping[str, _Shown]) -> Sheet:
     subject = heading(view.figure) if view.figure else ""
     every = " × ".join(axis for axis in (*view.row_axes, *view.column_axes) if axis != FIGURES)
     title = ": ".join(part for part in (view.title, subject, of) if part) or f"by {every}"
-    rows = []
-    noted: list[tuple[Entry, CellText]] = []
+    rows: list[tuple[ReportCell | str, ...]] = []
+    lacking: dict[str, dict[str, None]] = {}
     before: list[str] = []
     for row in view.rows:
         words = key_words(row, view.row_axes)
@@ -143,22 +107,43 @@ def _sheet(view: View, spec: TablesSpec, scales: Mapping[str, _Shown]) -> Sheet:
         # what is the same as above is not said again, as long as everything before it is the same
         told = tuple("" if before and i < same else word for i, word in enumerate(words))
         before = words
-        cells = tuple(_words(view.entry(row, column), view, scales) for column in view.columns)
-        rows.append((told, cells))
-        noted += zip((view.entry(row, column) for column in view.columns), cells, strict=True)
-    columns = tuple(" · ".join(key_words(column, view.column_axes)) for column in view.columns)
-    across = " · ".join(axis for axis in view.column_axes if axis != FIGURES)
-    head = tuple("" if axis == FIGURES else axis for axis in view.row_axes)
-    return Sheet(title, head, across, columns, tuple(rows), _legend(view), _notes(noted))
+        cells = [_cell(view.entry(row, column), view, scales, address) for column in view.columns]
+        rows.append((*told, *(cell for cell, _ in cells)))
+        for column, (cell, why) in zip(view.columns, cells, strict=True):
+            if why and (data := view.entry(row, column).data) is not None:
+                label = why if cell.text in why or cell.tone != "absent" else f"{cell.text}: {why}"
+                lacking.setdefault(label, {})[", ".join(f"{k} {v}" for k, v in data.cell.values.items())] = None
+    columns = (
+        *(ReportColumn("" if axis == FIGURES else axis, "head") for axis in view.row_axes),
+        *(ReportColumn(" · ".join(key_words(column, view.column_axes)), "figure") for column in view.columns),
+    )
+    shaded = any(entry.shade is not None for entry in view.entries.values())
+    return Table(
+        title,
+        columns,
+        rows,
+        brief=None,
+        note="The bar and the shade go from the worst (none) to the best (full)." if shaded else "",
+        across=" · ".join(axis for axis in view.column_axes if axis != FIGURES),
+        footnotes=tuple(
+            f"{why} ({'; '.join(whose) if len(whose) <= _FEW_CELLS else f'{len(whose)} cells'})"
+            for why, whose in lacking.items()
+        ),
+        legend=_legend(view),
+    )
 
 
-def _words(entry: Entry, view: View, scales: Mapping[str, _Shown]) -> CellText:
-    runs = () if entry.data is None else entry.data.runs
+def _cell(
+    entry: Entry, view: View, scales: Mapping[str, _Shown], address: Callable[[CellData], str]
+) -> tuple[ReportCell, str]:
+    """A cell, and in full what is missing in it."""
     if entry.absent:
         word = _cut(entry.short)
-        return CellText(word, why=entry.absent if word != entry.absent else "", absent=True, runs=runs)
+        return ReportCell(word, "absent"), entry.absent if word != entry.absent else ""
+    to = "" if entry.data is None else address(entry.data)
     if entry.verdict is not None:
-        return CellText(entry.verdict.words, outcome=entry.verdict.outcome, runs=runs)
+        words = entry.verdict.words
+        return ReportCell(words, outcome=entry.verdict.outcome, links=((words, to),)), ""
     figure = entry.figure
     assert figure is not None
     assert figure.median is not None
@@ -177,22 +162,17 @@ def _words(entry: Entry, view: View, scales: Mapping[str, _Shown]) -> CellText:
     if "runs" in view.shows:
         beside.append(f"n {figure.n}")
     lacks = _cut(figure.short or figure.reason)  # such as "6 of 7 runs"
-    note = "; ".join(part for part in (figure.note, lacks) if part)
-    why = figure.reason if figure.short or len(lacks) < len(figure.reason) else ""
-    return CellText(text(figure.median), " ".join(beside), entry.mark, note, why, shade=entry.shade, runs=runs)
-
-
-def _notes(cells: Sequence[tuple[Entry, CellText]]) -> tuple[str, ...]:
-    """The reasons of what is missing in a table, each once, with the cells that lack it."""
-    about: dict[str, dict[str, None]] = {}
-    for entry, words in cells:
-        if words.why and entry.data is not None:
-            label = words.why if words.main in words.why or not words.absent else f"{words.main}: {words.why}"
-            about.setdefault(label, {})[", ".join(f"{k} {v}" for k, v in entry.data.cell.values.items())] = None
-    return tuple(
-        f"{why} ({'; '.join(whose) if len(whose) <= _FEW_CELLS else f'{len(whose)} cells'})"
-        for why, whose in about.items()
+    main = text(figure.median)
+    cell = ReportCell(
+        main,
+        _TONES.get(entry.mark.removeprefix("tied "), ""),
+        links=((main, to),),
+        mark=entry.mark,
+        beside=" ".join(beside),
+        note="; ".join(part for part in (figure.note, lacks) if part),
+        shade=entry.shade,
     )
+    return cell, figure.reason if figure.short or len(lacks) < len(figure.reason) else ""
 
 
 def _cut(note: str) -> str:

@@ -64,9 +64,7 @@ def command(
 ) -> int:
     """Report the campaign in FOLDER (campaigns/NAME)."""
     from soakwatch.campaign.campaign_state import read_state
-    from soakwatch.campaign.tables.campaign_html import beside, render_html
-    from soakwatch.campaign.tables.campaign_markdown import render_markdown
-    from soakwatch.campaign.tables.campaign_terminal import print_result
+    from soakwatch.campaign.tables.campaign_report import beside, print_result, render_html, render_markdown
     from soakwatch.campaign.tables.comparisons import Earlier, campaign_names
     from soakwatch.campaign.tables.data import render_csv, render_json
     from soakwatch.campaign.tables.parse import asked_table

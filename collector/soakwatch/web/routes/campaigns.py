@@ -14,7 +14,7 @@ from soakwatch.campaign.campaign_model import CellRun
 from soakwatch.campaign.folder import campaigns_in
 from soakwatch.campaign.states import CampaignStates
 from soakwatch.campaign.tables.cache import CampaignResults
-from soakwatch.campaign.tables.campaign_html import Link, campaign_body
+from soakwatch.campaign.tables.campaign_report import Link, campaign_body
 from soakwatch.campaign.tables.data import result_data
 from soakwatch.campaign.tables.result import CampaignResult, extent_words, verdict_words
 from soakwatch.core.errors import SoakwatchError

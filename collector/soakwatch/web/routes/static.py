@@ -14,9 +14,12 @@ from soakwatch.web.endpoint import Endpoint, EndpointRequest, May
 
 OF_THE_REPORT = frozenset({"shade.js", "theme.js", "figure.js", "plots.js"})
 """Scripts that a report has inline."""
-OF_PLOTS = {"uplot.js": ("uplot/uPlot.iife.min.js",), "plots.css": ("uplot/uPlot.min.css", "plots.css")}
-"""Files for plots, and the files of the report that each consists of."""
-OF_CAMPAIGNS = "tables.css"
+OF_PLOTS = {
+    "uplot.js": ("uplot/uPlot.iife.min.js",),
+    "plots.css": ("uplot/uPlot.min.css", "plots.css"),
+    "tables.css": ("tables.css",),
+}
+"""Files for plots and tables, and the files of the report that each consists of."""
 _KINDS = {".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 
 
@@ -27,8 +30,6 @@ def _content(name: str) -> tuple[bytes, str] | None:
         content = b"".join(resources.files("soakwatch.report").joinpath(part).read_bytes() for part in OF_PLOTS[name])
     elif name in OF_THE_REPORT:
         content = resources.files("soakwatch.report").joinpath(name).read_bytes()
-    elif name == OF_CAMPAIGNS:
-        content = resources.files("soakwatch.campaign.tables").joinpath(name).read_bytes()
     else:
         files = {file.name: file for file in resources.files("soakwatch.web.static").iterdir() if file.is_file()}
         if name not in files or PurePath(name).suffix not in _KINDS:

@@ -12,8 +12,10 @@ from soakwatch.campaign.tables.cell_figures import Readings
 from soakwatch.campaign.tables.comparisons import Earlier
 from soakwatch.campaign.tables.parse import tables_of
 from soakwatch.campaign.tables.result import CampaignResult, result_of
+from soakwatch.campaign.tables.sheet import sheets_of
 from soakwatch.campaign.tables.spec import Measured
 from soakwatch.core.yaml import parse
+from soakwatch.report.blocks import ReportCell, Table
 from soakwatch.runs.figure_spec import better_of
 from soakwatch.runs.key_figures import FigureValue
 
@@ -63,6 +65,27 @@ def result(
         return {run.folder: {one.name: _value(one, figures, run) for one in measured} for run in given if run.folder}
 
     return result_of(state, tables_of(parse(asked, "campaign.yaml"), state.axes), read, earlier)
+
+
+def sheets(made: CampaignResult, table: int = 0) -> tuple[Table, ...]:
+    """The views of one of its tables."""
+    return sheets_of(made.tables[table], made.spec)
+
+
+def rows_of(sheet: Table) -> list[tuple[tuple[str, ...], list[ReportCell]]]:
+    """The heads of each row of a table, and its figures."""
+    return [
+        (
+            tuple(cell for cell in row if isinstance(cell, str)),
+            [cell for cell in row if isinstance(cell, ReportCell)],
+        )
+        for row in sheet.rows
+    ]
+
+
+def titles_of(sheet: Table, kind: str) -> tuple[str, ...]:
+    """The headings of the columns of a kind: head or figure."""
+    return tuple(column.title for column in sheet.columns if column.kind == kind)
 
 
 def _value(one: Measured, figures: Mapping[str, Values], run: CellRun) -> FigureValue:

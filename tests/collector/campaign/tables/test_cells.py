@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.collector.campaign.tables.made import Values, result, state_of
+from tests.collector.campaign.tables.made import Values, result, rows_of, sheets, state_of
 
 from soakwatch.campaign.tables.cell_figures import CellFigure, cell_verdict, last_attempts
 from soakwatch.campaign.tables.pivot import marks
@@ -24,21 +24,21 @@ def test_every_empty_cell_says_why() -> None:
     }
     rates: Values = {("1", "x"): [None, None], ("2", "y"): [5.0, None, None]}
     made = result(axes, {"load.rx.packet.rate": rates}, RATE, runs=runs)
-    verdict, rate = (dict(sheet.rows) for sheet in made.tables[0])
-    assert [cell.main for cell in rate["1",]] == [
+    verdict, rate = (dict(rows_of(sheet)) for sheet in sheets(made))
+    assert [cell.text for cell in rate["1",]] == [
         "no reading",
         "not run",
         "lost",
     ]
-    assert [cell.main for cell in rate["2",]] == ["running", "5", "excluded"]
+    assert [cell.text for cell in rate["2",]] == ["running", "5", "excluded"]
     assert rate["2",][1].note == "1 of 3 runs"
-    assert made.tables[0][1].notes == (
+    assert sheets(made)[1].footnotes == (
         "no reading: the run has no load.rx.packet.rate (a 1, b x)",
         "lost: the monitor was killed (a 1, b z)",
         "1 of 3 runs: 1 the run has no load.rx.packet.rate; 1 not run (a 2, b y)",
     )
-    assert [cell.main for cell in verdict["1",]] == ["pass", "not run", "lost"]
-    assert [cell.main for cell in verdict["2",]] == ["running", "fail 1 of 3", "excluded"]
+    assert [cell.text for cell in verdict["1",]] == ["pass", "not run", "lost"]
+    assert [cell.text for cell in verdict["2",]] == ["running", "fail 1 of 3", "excluded"]
     assert made.goes_on
     assert made.outcome is Outcome.FAIL
     assert made.doubts[0] == "1 run lost, in 1 cell: a=1,b=z"
@@ -106,8 +106,8 @@ def test_one_run_a_cell_says_so() -> None:
     """No interval, no range, and the reader is told that nothing is proven."""
     rates: Values = {(a, b): [float(ord(b) + int(a))] for a in "12" for b in "xyz"}
     made = result({"a": ["1", "2"], "b": ["x", "y", "z"]}, {"load.rx.packet.rate": rates}, RATE)
-    sheet = made.tables[0][1]
-    assert {cell.beside for _, cells in sheet.rows for cell in cells} == {""}
+    sheet = sheets(made)[1]
+    assert {cell.beside for _, cells in rows_of(sheet) for cell in cells} == {""}
     assert "one run a cell: the spread between runs is unknown" in sheet.legend
     assert made.doubts == ("one run a cell: the spread between runs is unknown; no difference is proven",)
 
@@ -116,7 +116,7 @@ def test_six_runs_have_an_interval_and_five_a_range() -> None:
     """Order statistics: 95 % need six."""
     rates: Values = {("1", "x"): [1.0, 2.0, 3.0, 4.0, 5.0, 6.0], ("1", "y"): [1.0, 2.0, 3.0, 4.0, 5.0]}
     made = result({"a": ["1"], "b": ["x", "y"]}, {"load.rx.packet.rate": rates}, RATE)
-    ((_, cells),) = made.tables[0][1].rows
+    ((_, cells),) = rows_of(sheets(made)[1])
     assert [cell.beside for cell in cells] == ["[1.0, 6.0]", "1.0–5.0"]
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from tests.collector.campaign.tables.made import Values, result
+from tests.collector.campaign.tables.made import Values, result, rows_of, sheets, titles_of
 
 from soakwatch.campaign.tables.result import CampaignResult
-from soakwatch.campaign.tables.sheet import Sheet
+from soakwatch.report.blocks import Table
 from soakwatch_model.finding import Outcome
 
 M, G = 1e6, 1e9
@@ -42,19 +42,20 @@ CORES = {
 }
 
 
-def texts(sheet: Sheet) -> dict[tuple[str, ...], list[str]]:
+def texts(sheet: Table) -> dict[tuple[str, ...], list[str]]:
     """The numbers of a table by the heads of its rows, those that stand above filled in."""
     rows: dict[tuple[str, ...], list[str]] = {}
     last: tuple[str, ...] = ()
-    for heads, cells in sheet.rows:
+    for heads, cells in rows_of(sheet):
         last = tuple(head or before for head, before in zip(heads, last or heads, strict=True))
-        rows[last] = [cell.main for cell in cells]
+        rows[last] = [cell.text for cell in cells]
     return rows
 
 
-def only(made: CampaignResult) -> Sheet:
+def only(made: CampaignResult) -> Table:
     """The only table there is."""
-    ((sheet,),) = made.tables
+    assert len(made.tables) == 1
+    (sheet,) = sheets(made)
     return sheet
 
 
@@ -93,21 +94,21 @@ limits: [{expected_loss: lost, along: load, offered: packets, excess: 1%}]
 def test_overload_is_a_list_of_twelve_cells(overload: CampaignResult) -> None:
     """Packets, bits and loss as published, expected loss and what is above it beside them."""
     sheet = only(overload)
-    assert sheet.columns == (
+    assert titles_of(sheet, "figure") == (
         "packets (M packets/s)",
         "bits (G bit/s)",
         "lost (%)",
         "expected loss (%)",
         "excess loss (%)",
     )
-    assert sheet.head == ("kind", "size", "load")
+    assert titles_of(sheet, "head") == ("kind", "size", "load")
     rows = texts(sheet)
     assert list(rows) == [row[:3] for row in OVERLOAD]
     assert rows["L4", "64", "25%"][:3] == ["7.44", "3.80", "14.9"]
     assert rows["L4", "512", "64%"][:3] == ["3.00", "12.32", "0"]
     assert rows["L4", "512", "70%"][3:] == ["8.537", "2.863"]
     assert rows["L4", "64", "20%"][3:] == ["0", "0"]
-    heads = [heads for heads, _ in sheet.rows]
+    heads = [heads for heads, _ in rows_of(sheet)]
     assert heads[:4] == [("L4", "64", "20%"), ("", "", "25%"), ("", "", "30%"), ("", "512", "64%")]
 
 
@@ -125,7 +126,7 @@ def test_loss_within_the_expected_range_is_a_finding(overload: CampaignResult) -
         "load 25%: 14.9 % lost, 19.9 % expected; load 30%: 21.6 % lost, 33.2 % expected"
     )
     assert "above the expected range" in found["kind L4, size 512"].reason
-    marked = {heads: cells[4].note for heads, cells in only(overload).rows if cells[4].note}
+    marked = {heads: cells[4].note for heads, cells in rows_of(only(overload)) if cells[4].note}
     assert marked == dict.fromkeys([("", "", "70%"), ("", "", "80%")], "above expected")
     assert overload.outcome is Outcome.FAIL
     assert overload.exit_code == 1
@@ -191,7 +192,7 @@ def test_releases_with_six_runs_each_show_the_regression() -> None:
     assert outcomes == {"v2.3 against v2.2": Outcome.FAIL, "v2.3 against v2.1": Outcome.PASS}
     assert "v2.3 has 7.65 % less than v2.2 (interval -8.11 to -7.19 %)" in made.findings[0].reason
     assert "equivalent" in made.findings[1].reason
-    marks = [cells[1].mark for _, cells in only(made).rows]
+    marks = [cells[1].mark for _, cells in rows_of(only(made))]
     assert marks == ["", "best", ""]  # the two others cannot be told apart
 
 
@@ -223,16 +224,16 @@ tables:
 
 def test_a_cube_is_three_views_of_two_axes(cube: CampaignResult) -> None:
     """A view for each profile; cells at the generator's limit are marked, and nobody is best there."""
-    sheets = cube.tables[0]
-    assert [sheet.title for sheet in sheets] == [
+    views = sheets(cube)
+    assert [sheet.caption for sheet in views] == [
         "received (k packets/s): profile imix",
         "received (k packets/s): profile small",
         "received (k packets/s): profile large",
     ]
-    large = dict(sheets[2].rows)
+    large = dict(rows_of(views[2]))
     assert {cell.note for cell in large["fw-a",]} == {"at the generator's limit"}
     assert not any(cell.mark for cells in large.values() for cell in cells)
-    imix = dict(sheets[0].rows)
+    imix = dict(rows_of(views[0]))
     assert {cell.note for cells in imix.values() for cell in cells} == {""}
     assert [cell.mark for cell in imix["fw-a",]] == ["best", "", ""]
     assert [cell.mark for cell in imix["fw-b",]] == ["", "", "worst"]
@@ -241,7 +242,7 @@ def test_a_cube_is_three_views_of_two_axes(cube: CampaignResult) -> None:
 
 def test_each_layer_of_software_has_its_cost(cube: CampaignResult) -> None:
     """Shares of what a bridge forwards."""
-    (sheet,) = cube.tables[1]
+    (sheet,) = sheets(cube, 1)
     assert texts(sheet)["imix",] == ["0", "11.11", "33.33"]
 
 
@@ -263,19 +264,19 @@ tables:
   - {rows: size, columns: variant, figures: [rate, packets per joule]}
 """,
     )
-    titles = [sheet.title for sheet in made.tables[0]]
+    titles = [sheet.caption for sheet in sheets(made)]
     assert titles == [
         "rate (packets/s): direction encap",
         "rate (packets/s): direction both",
         "packets per joule (packets/J): direction encap",
         "packets per joule (packets/J): direction both",
     ]
-    joule = dict(made.tables[0][2].rows)
-    assert [cell.main for cell in joule["64",]] == ["20", "40"]
+    joule = dict(rows_of(sheets(made)[2]))
+    assert [cell.text for cell in joule["64",]] == ["20", "40"]
     assert joule["64",][1].note == "1 of 2 runs"
-    assert "1 of 2 runs: the run has no imported.power" in joule["64",][1].why
-    assert [cell.main for cell in joule["1518",]] == ["no reading"] * 2
-    assert all(cell.absent for cell in joule["1518",])
+    assert any("1 of 2 runs: the run has no imported.power" in note for note in sheets(made)[2].footnotes)
+    assert [cell.text for cell in joule["1518",]] == ["no reading"] * 2
+    assert all(cell.tone == "absent" for cell in joule["1518",])
 
 
 @pytest.fixture(scope="module")
@@ -305,7 +306,7 @@ claims:
 def test_cores_scale_as_published(cores: CampaignResult) -> None:
     """Medians, ranges and relative scale-up of both figures."""
     sheet = only(cores)
-    assert sheet.columns == ("1", "2", "4", "8", "16")
+    assert titles_of(sheet, "figure") == ("1", "2", "4", "8", "16")
     rows = texts(sheet)
     assert rows["connections (k connections/s)",] == ["223.5", "371.1", "708.7", "1,341", "2,383"]
     assert rows["throughput (k packets/s)",] == ["414.9", "742.3", "1,379", "2,336", "4,557"]
@@ -319,7 +320,7 @@ def test_cores_scale_as_published(cores: CampaignResult) -> None:
     assert [float(text) for text in rows["scale-up of throughput",]] == pytest.approx(
         [1, 0.895, 0.831, 0.704, 0.686], abs=0.001
     )
-    ranges = [cell.beside for cell in sheet.rows[0][1]]
+    ranges = [cell.beside for cell in rows_of(sheet)[0][1]]
     assert ranges == ["221.6–226.7", "367.7–375.9", "701.7–723.6", "1,325–1,376", "2,304–2,417"]
 
 

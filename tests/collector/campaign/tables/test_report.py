@@ -87,8 +87,8 @@ def test_tables_are_shown_in_the_terminal(soakwatch: Command, campaigns: Path) -
     assert lines[0] == "? INCONCLUSIVE  campaign sizes"
     assert lines[1] == "1 of 21 runs without a verdict"
     assert lines[2] == "2 size × 2 load: 3 cells of 7 runs each; 20 ended, 1 lost"
-    assert "! 1 run lost, in 1 cell: size=512,load=20%" in lines
-    assert any(line.startswith("! load.loss is missing in 2 cells: the run has no load.loss") for line in lines)
+    assert "! doubt  1 run lost, in 1 cell: size=512,load=20%" in lines
+    assert any(line.startswith("! doubt  load.loss is missing in 2 cells: the run has no load.loss") for line in lines)
     table = lines[lines.index("received (k packets/s)") :]
     assert table[1].split() == ["size", "\\", "load", "20%", "25%"]
     assert table[2].split() == ["64", "1,000", "[996.0,", "1,004]", "2,000", "[1,992,", "2,008]", "best"]
