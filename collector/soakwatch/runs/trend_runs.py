@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from soakwatch.core.errors import RecordError
@@ -13,11 +15,13 @@ from soakwatch.record import RecordView
 from soakwatch.record.lifecycle import lifecycle_of
 from soakwatch.runs.catalog import folders_of
 from soakwatch.runs.key_figures import FigureSpec, FigureValue, figure_of, standard_figures
+from soakwatch.runs.read_once import ReadOnce
 from soakwatch.runs.release_under_test import release_in
 
 CELL = "cell"
 """The label of the cell of a campaign: runs of different cells of a plan are no repetitions of one another."""
 BY_TIME = ("day", "week", "month", "run")
+_MOST_KEPT = 5000
 _BELOW = "runs"  # where a campaign's folder holds its runs
 
 
@@ -88,3 +92,33 @@ def read_trend_run(folder: Path, wanted: Sequence[FigureSpec] = ()) -> TrendRun 
             )
     except (RecordError, OSError) as error:
         return LeftOut(folder, str(error).replace(f"{folder}/", ""))
+
+
+class TrendReader:
+    """Caches the runs of trends. Thread-safe."""
+
+    def __init__(
+        self,
+        read: Callable[[Path, Sequence[FigureSpec]], TrendRun | LeftOut] = read_trend_run,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._read, self._now_s = read, now_s
+        self._kept = ReadOnce[TrendRun | LeftOut](_MOST_KEPT)
+
+    def runs(
+        self, folders: Sequence[Path], wanted: Sequence[FigureSpec], within_s: float
+    ) -> tuple[list[TrendRun | LeftOut], int]:
+        """What is known of these runs in order, and how many are still unread. Each call reads at least one;
+        reading that takes longer than ``within_s`` goes on at the next call."""
+        texts = tuple(spec.text for spec in wanted)
+        end_s = self._now_s() + within_s
+        known: dict[Path, TrendRun | LeftOut] = {}
+        read = unread = 0
+        for folder in reversed(folders):  # the newest first
+            kept = self._kept.known(folder, texts)
+            if kept is None and read and self._now_s() >= end_s:
+                unread += 1
+                continue
+            read += kept is None
+            known[folder] = kept or self._kept.read(partial(self._read, folder, wanted), folder, texts)
+        return [known[folder] for folder in folders if folder in known], unread

@@ -15,8 +15,8 @@ from soakwatch.runs.compare.compared_runs import Compared, compared
 from soakwatch.runs.compare.figure_rows import FigureSide
 from soakwatch.runs.compare.targets import CompareOptions
 from soakwatch.runs.key_figures import STANDARD
+from soakwatch.runs.read_once import Stamp, stamp_of
 from soakwatch.web.overlay import Overlaid, Overlay, overlays
-from soakwatch.web.summaries import Stamp, stamp_of
 from soakwatch_model.finding import Outcome
 from soakwatch_model.roles import DUT
 

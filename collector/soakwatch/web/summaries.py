@@ -5,21 +5,18 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from soakwatch.record.lifecycle import lifecycle_of
-from soakwatch.runs.catalog import RECORD, RunLine, folders_of, unreadable
-from soakwatch.runs.run_note import FILE as NOTE
+from soakwatch.runs.catalog import RunLine, folders_of, unreadable
+from soakwatch.runs.read_once import Stamp, stamp_of
 from soakwatch.runs.summary import RunSummary, summary_of
 
 THREADS = 2
 _REST_S, _REST_PER_WORK = 5.0, 20.0
 """Pause before a running run, which changes every second, is read again: at least the first, or the second times the
 reading time."""
-
-Stamp = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,21 +127,3 @@ def _with_current_state(summary: RunSummary) -> RunSummary:
         return summary
     state = lifecycle_of({}, summary.line.folder)
     return summary if state == summary.line.state else replace(summary, line=replace(summary.line, state=state))
-
-
-def stamp_of(folder: Path) -> Stamp:
-    """Time and size of the record, its logs and its note.
-
-    An empty log does not count, since every reader creates one.
-    """
-    stamp = []
-    for suffix in ("", "-wal", "-journal"):
-        try:
-            status = (folder / f"{RECORD}{suffix}").stat()
-        except OSError:
-            continue
-        if status.st_size or not suffix:
-            stamp.append((status.st_mtime_ns, status.st_size))
-    with suppress(OSError):
-        stamp.append(((folder / NOTE).stat().st_mtime_ns, -1))
-    return tuple(stamp)

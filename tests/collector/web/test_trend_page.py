@@ -11,11 +11,10 @@ import pytest
 
 from soakwatch.plan.web import WebPlan
 from soakwatch.runs.key_figures import FigureSpec
-from soakwatch.runs.trend_runs import LeftOut, TrendRun, read_trend_run
+from soakwatch.runs.trend_runs import LeftOut, TrendReader, TrendRun, read_trend_run
 from soakwatch.web.access import Token
 from soakwatch.web.run_folder import RunFolder
 from soakwatch.web.server import serve
-from soakwatch.web.trend_reader import TrendReader
 from soakwatch_testing.records import SECOND, T0, judged_run
 
 DAY = 86400 * SECOND

@@ -11,9 +11,8 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from soakwatch.campaign.campaign_model import CellRun
+from soakwatch.campaign.campaign_results import CampaignResults
 from soakwatch.campaign.folder import campaigns_in
-from soakwatch.campaign.states import CampaignStates
-from soakwatch.campaign.tables.cache import CampaignResults
 from soakwatch.campaign.tables.campaign_report import Link, campaign_body
 from soakwatch.campaign.tables.data import result_data
 from soakwatch.campaign.tables.result import CampaignResult, extent_words, verdict_words
@@ -23,7 +22,7 @@ from soakwatch.web.endpoint import Endpoint, EndpointRequest, May, Schema
 from soakwatch.web.rendering import page
 from soakwatch.web.run_folder import RunFolder
 
-_RESULTS = CampaignResults(CampaignStates().read)
+_RESULTS = CampaignResults()
 _HEADERS = {"cache-control": "no-store"}
 
 

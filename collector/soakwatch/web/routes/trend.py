@@ -15,7 +15,7 @@ from soakwatch.core.units import seconds
 from soakwatch.runs.figure_trend import RELEASE_BY, TrendResult, trend_of
 from soakwatch.runs.key_figures import FigureSpec, parse_figure
 from soakwatch.runs.trend_data import trend_data
-from soakwatch.runs.trend_runs import BY_TIME, CELL, TrendRun, trend_folders
+from soakwatch.runs.trend_runs import BY_TIME, CELL, TrendReader, TrendRun, trend_folders
 from soakwatch.runs.trend_words import (
     change_text,
     interval_text,
@@ -30,8 +30,9 @@ from soakwatch.web.endpoint import Endpoint, EndpointRequest, May, Param
 from soakwatch.web.rendering import page
 from soakwatch.web.run_folder import RunFolder
 from soakwatch.web.trend_chart import HEIGHT, WIDTH, chart_of
-from soakwatch.web.trend_reader import TRENDS
 
+TRENDS = TrendReader()
+"""The cache of this process."""
 READ_S = 4.0
 """How long a request reads records; the next request continues."""
 _MAX_FIGURES, _MAX_PLANS = 24, 24
