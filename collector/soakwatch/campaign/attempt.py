@@ -23,6 +23,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from soakwatch.campaign.campaign_keys import Command
 from soakwatch.campaign.command_placeholders import environment_of, filled
@@ -34,6 +35,11 @@ from soakwatch.core.run_command import run_command
 from soakwatch.core.units import show_seconds
 from soakwatch.core.workers.executor import still_wanted
 from soakwatch.core.workers.leash import leashed
+from soakwatch_model.finding import InconclusiveReason, Outcome
+from soakwatch_model.roles import GENERATOR, MONITOR
+
+if TYPE_CHECKING:  # a process of each run imports this
+    from soakwatch.record import RecordView
 
 LOCK_FILE, STATUS_FILE, STOP_FILE = "attempt.lock", "attempt.json", "stop"
 JOB_FILE, PLAN_FILE, REFERENCE_FILE, LOG_FILE = "attempt.job.json", "plan.yaml", "plan.reference.yaml", "run.log"
@@ -332,7 +338,6 @@ class _Attempt:
 
 def judged(place: Path, so_far: RunResult, code: int | None) -> RunResult:
     """What a run's record says of its end; ``code`` is the exit code of its process, None where nobody knows."""
-    from soakwatch.campaign.fault import fault_in  # rules and records: not while the run goes on
     from soakwatch.record import RecordView
 
     verdict = reason = fault = ""
@@ -341,7 +346,7 @@ def judged(place: Path, so_far: RunResult, code: int | None) -> RunResult:
             metas = view.metas()
             if metas.get("ended_ns") and (code is None or code in _VERDICT_CODES):
                 verdict, reason = metas.get("verdict", ""), metas.get("reason", "")
-                fault = fault_in(view) if verdict == "inconclusive" else ""
+                fault = _fault_in(view) if verdict == "inconclusive" else ""
     except RecordError as error:
         reason = str(error)
     if verdict:
@@ -357,6 +362,27 @@ def judged(place: Path, so_far: RunResult, code: int | None) -> RunResult:
         else f"it ended with exit code {code}: {word}"
     )
     return replace(so_far, verdict=None, reason=reason or how, fault=fault, exit_code=code)
+
+
+def _fault_in(view: RecordView) -> str:
+    """The first reason for which an inconclusive run that has ended is not the device's fault; "" if there is none.
+
+    Those are inconclusive findings that blame the generator, and those about a target or a source whose role is
+    generator or monitor; findings that keep no run from passing do not count. The rules are asked again, for a record
+    does not hold which findings those are. Raises RecordError, PlanError.
+    """
+    from soakwatch.judge.record_verdict import judge_record  # the rules: not while the run goes on
+
+    verdict = judge_record(view, ended=True)
+    roles = {**view.roles(), MONITOR: MONITOR}
+    others = {name for name, role in roles.items() if role in {GENERATOR, MONITOR}}
+    others |= {source.target for source in view.sources() if source.role in {GENERATOR, MONITOR}}
+    for index, finding in enumerate(verdict.findings):
+        if finding.outcome is not Outcome.INCONCLUSIVE or index in verdict.waived:
+            continue
+        if finding.why is InconclusiveReason.GENERATOR or finding.target in others:
+            return f"{finding.rule} on {finding.target}: {finding.sentence}"
+    return ""
 
 
 def _last_word(log: Path) -> str:

@@ -19,6 +19,7 @@ Missing is never zero: where less than half of the due polls were answered in th
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -41,7 +42,6 @@ from soakwatch.runs.figure_spec import (
     parse_figure,
     ratio_unit,
 )
-from soakwatch.runs.whole_power import whole_power
 from soakwatch_model.flow import BACK, PACKETS, SENT
 from soakwatch_model.metric import BY_NAME, CATALOGUE, COUNTER, flows
 from soakwatch_model.roles import DUT
@@ -261,7 +261,7 @@ def keys_of(view: ReportSource, spec: FigureSpec) -> tuple[SeriesKey, ...]:
     available, roles = view.keys({spec.metric}), view.roles()
     keys = tuple(key for key in available if fits(spec, key, roles))
     if spec.metric in _POWER and not {"sensor", "object"} & spec.labels.keys():
-        keys = whole_power(keys)
+        keys = _whole_power(keys)
     if not keys:
         raise NoFigureError(_why_none(spec, available, roles))
     for name in ALTERNATIVES:
@@ -270,6 +270,39 @@ def keys_of(view: ReportSource, spec: FigureSpec) -> tuple[SeriesKey, ...]:
             shown = ", ".join(value for value in values if value)
             raise NoFigureError(f"{spec.metric} has several values of {name} here ({shown}): choose one of them")
     return keys
+
+
+_WHOLES = (
+    re.compile(r"\btotal\b", re.IGNORECASE),  # what a controller or a rack PDU says of the whole
+    re.compile(r"\b(?:input|inlet|p?in)\b", re.IGNORECASE),  # of each supply, at the wall
+    re.compile(r"\b(?:output|p?out)\b", re.IGNORECASE),  # behind the supplies
+    re.compile(r"^rapl psys$"),  # the platform, as its processor knows it
+    re.compile(r"^rapl package-\d+(?: dram)?$"),  # core and uncore are parts of the package, its memory is not
+)
+"""Names of the sensors that together are the whole of a machine, nearest to the wall first."""
+
+
+def _whole_power(keys: Sequence[SeriesKey]) -> tuple[SeriesKey, ...]:
+    """Of the sensors of each target those that together are the whole of it, nearest to the wall first.
+
+    Where no name says so all of them stay: an exporter's or a generator's sensors are of parts that add up.
+
+    >>> key = lambda sensor: SeriesKey("dut", "system.power", f"sensor={sensor}")
+    >>> names = ("rapl package-0", "rapl package-0 core", "rapl package-0 dram", "PSU 1 input", "PSU 1 output")
+    >>> [each.object for each in _whole_power([key(name) for name in names])]
+    ['sensor=PSU 1 input']
+    >>> [each.object for each in _whole_power([key(name) for name in names[:3]])]
+    ['sensor=rapl package-0', 'sensor=rapl package-0 dram']
+    """
+    chosen: list[SeriesKey] = []
+    for target in dict.fromkeys(key.target for key in keys):
+        own = [key for key in keys if key.target == target]
+        chosen += next((found for whole in _WHOLES if (found := [k for k in own if whole.search(_sensor(k))])), own)
+    return tuple(chosen)
+
+
+def _sensor(key: SeriesKey) -> str:
+    return object_labels(key.object).get("sensor", "") if "=" in key.object else key.object
 
 
 def object_labels_of(key: SeriesKey) -> Mapping[str, str]:

@@ -11,7 +11,7 @@ from soakwatch.core.ssh_signature import SignatureError, key_of, signer
 from soakwatch.record import RECORD_NAME, RecordView
 from soakwatch.record.lifecycle import lifecycle_of
 from soakwatch.record.seal import Change, Checked, Seal
-from soakwatch.runs.time_stamps import TimeStampError, check_stamp
+from soakwatch.runs.sealing import TimeStampError, check_stamp
 from soakwatch_model.tree import parse_json
 
 EXIT_CHANGED = 1

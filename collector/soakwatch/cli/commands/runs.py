@@ -41,8 +41,7 @@ def command(folder: Path, labels: dict[str, str], as_json: bool) -> None:  # noq
     from soakwatch.engine.start import utc_text
     from soakwatch.judge.problems import heading
     from soakwatch.runs.catalog import folders_of
-    from soakwatch.runs.listing import labelled, no_run_has, run_document
-    from soakwatch.runs.summary import RunSummary, summary_of
+    from soakwatch.runs.summary import RunSummary, labelled, no_run_has, run_document, summary_of
 
     def row(run: RunSummary) -> dict[str, str]:
         line, worst = run.line, run.worst

@@ -25,7 +25,7 @@ def command(what: str) -> None:
         click.echo(json.dumps(plan_schema(), indent=2, ensure_ascii=False))
         return
     if what == "campaign":
-        from soakwatch.campaign.campaign_schema import campaign_schema
+        from soakwatch.campaign.campaign_keys import campaign_schema
 
         click.echo(json.dumps(campaign_schema(), indent=2, ensure_ascii=False))
         return
