@@ -32,18 +32,8 @@ from soakwatch.campaign.attempt import (
     worked_on,
 )
 from soakwatch.campaign.campaign_keys import Campaign, Command
-from soakwatch.campaign.campaign_model import CampaignError, CampaignState, Cell, CellRun
-from soakwatch.campaign.campaign_state import (
-    ENDED,
-    LOST,
-    ON_CLUSTER,
-    RUNNING,
-    History,
-    as_it_stands,
-    history_of,
-    state_of,
-    unfinished,
-)
+from soakwatch.campaign.campaign_model import ENDED, LOST, RUNNING, CampaignError, CampaignState, Cell, CellRun
+from soakwatch.campaign.campaign_state import ON_CLUSTER, History, as_it_stands, history_of, state_of, unfinished
 from soakwatch.campaign.command_placeholders import RUN_FACTS, environment_of, filled
 from soakwatch.campaign.folder import folder_names, run_folder
 from soakwatch.campaign.ledger import Ledger

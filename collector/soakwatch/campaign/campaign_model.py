@@ -12,6 +12,9 @@ from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.yaml import Path
 from soakwatch.plan.patch import PlanChange
 
+WAITING, RUNNING, ENDED, LOST = "waiting", "running", "ended", "lost"
+"""The states of a run; one that is lost was broken off, or never begun."""
+
 
 class CampaignError(SoakwatchError):
     """A campaign, or its folder, cannot be used; ``str()`` is one sentence with the remedy."""
@@ -71,14 +74,14 @@ class CellRun:
     """A run of a cell. ``repetition`` counts from 1; ``attempt`` is above 1 where an earlier attempt was broken off or
     was inconclusive for the monitor's or the generator's fault: tables use the last attempt alone.
 
-    ``state`` is waiting, running, ended, or lost (broken off, or never begun); ``verdict`` is that of an ended run.
-    ``reason`` says what the verdict says, or why it was lost. ``folder`` holds its record, None before it begins.
+    ``verdict`` is that of an ended run. ``reason`` says what the verdict says, or why it was lost. ``folder`` holds its
+    record, None before it begins.
     """
 
     cell: Cell
     repetition: int
     attempt: int = 1
-    state: str = "waiting"
+    state: str = WAITING
     verdict: str | None = None
     reason: str = ""
     folder: FilePath | None = None

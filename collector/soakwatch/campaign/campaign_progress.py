@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from soakwatch.campaign.attempt import RUNNING as THE_RUN
 from soakwatch.campaign.attempt import read_result
 from soakwatch.campaign.campaign_keys import Outline
-from soakwatch.campaign.campaign_model import CampaignState, CellRun
-from soakwatch.campaign.campaign_state import ENDED, LOST, RUNNING, WAITING, History
+from soakwatch.campaign.campaign_model import ENDED, LOST, RUNNING, WAITING, CampaignState, CellRun
+from soakwatch.campaign.campaign_state import History
 from soakwatch.campaign.planned_runs import ALLOWANCE_S, block, spread_s
 from soakwatch.core.errors import EXIT_BROKEN, EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS, SoakwatchError
 from soakwatch.core.units import show_seconds

@@ -10,13 +10,12 @@ from soakwatch.campaign import ledger as kinds
 from soakwatch.campaign.attempt import DONE, judged, read_result, worked_on
 from soakwatch.campaign.campaign_file import CAMPAIGN_COPY, load_campaign, load_outline
 from soakwatch.campaign.campaign_keys import Outline
-from soakwatch.campaign.campaign_model import CampaignState, CellRun
+from soakwatch.campaign.campaign_model import ENDED, LOST, RUNNING, CampaignState, CellRun
 from soakwatch.campaign.ledger import LEDGER, Entry, read_ledger
 from soakwatch.campaign.locks import held
 from soakwatch.campaign.planned_runs import block
 from soakwatch.core.errors import EXIT_BROKEN
 
-WAITING, RUNNING, ENDED, LOST = "waiting", "running", "ended", "lost"
 ON_CLUSTER = "on the cluster"
 """How far a run is that a worker of a cluster makes: nothing of it is known here before it comes back."""
 

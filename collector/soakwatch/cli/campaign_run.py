@@ -13,9 +13,9 @@ from rich.text import Text
 
 from soakwatch.campaign.campaign_driver import Driver, Listener, Stopping
 from soakwatch.campaign.campaign_keys import Campaign
-from soakwatch.campaign.campaign_model import CampaignState
+from soakwatch.campaign.campaign_model import WAITING, CampaignState
 from soakwatch.campaign.campaign_progress import Progress, progress_of
-from soakwatch.campaign.campaign_state import WAITING, History
+from soakwatch.campaign.campaign_state import History
 from soakwatch.campaign.ledger import TERMINAL_LOST, Ledger
 from soakwatch.campaign.planned_runs import counted
 from soakwatch.cli.display.live_region import Frame, drawable, framed

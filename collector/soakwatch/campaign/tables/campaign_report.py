@@ -108,7 +108,7 @@ def _chapters(result: CampaignResult, form: Format, link: Link = lambda _: "") -
 
     tables = [table for views in result.tables for table in sheets_of(views, result.spec, address)]
     rows = [_row(data, link, places[data.cell.id]) for data in result.cells]
-    runs = Table("The runs of each cell", _RUNS, rows, HTML, note="Links lead to the reports of runs.")
+    runs = Table("The runs of each cell", _RUNS, rows, HTML)
     figures = [(result.spec.words(figure.name), _expression(figure)) for figure in result.spec.figures]
     methods = Facts([*_METHODS.items(), *figures], words=True)
     definition = Text(f"Verdict of a campaign: {DEFINITION}.", tone="soft", formats=BRIEF)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from soakwatch.campaign.campaign_model import CampaignState, Cell, CellRun
+from soakwatch.campaign.campaign_model import ENDED, LOST, RUNNING, CampaignState, Cell, CellRun
 from soakwatch.campaign.tables.spec import Measured
 from soakwatch.core.errors import RecordError
 from soakwatch.record import RecordView
@@ -16,8 +16,7 @@ from soakwatch.runs.key_figures import STANDARD, FigureSpec, FigureValue, figure
 from soakwatch_model.finding import Outcome
 from soakwatch_rules.wording.quantities import counted
 
-NOT_RUN, EXCLUDED, RUNNING, NO_READING = "not run", "excluded", "running", "no reading"
-ENDED, LOST, WAITING = "ended", "lost", "waiting"
+NOT_RUN, EXCLUDED, NO_READING = "not run", "excluded", "no reading"
 _MOST_STANDARD = 6
 _WORST_FIRST = (Outcome.FAIL, Outcome.INCONCLUSIVE, Outcome.PASS)
 

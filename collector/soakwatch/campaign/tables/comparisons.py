@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from soakwatch.campaign.campaign_model import CampaignError, CampaignState, CellRun
+from soakwatch.campaign.campaign_model import ENDED, CampaignError, CampaignState, CellRun
 from soakwatch.campaign.tables.campaign_findings import CampaignFinding, cell_words, no_cell
-from soakwatch.campaign.tables.cell_figures import ENDED, CellData, CellFigure, Readings, cells_of, last_attempts
+from soakwatch.campaign.tables.cell_figures import CellData, CellFigure, Readings, cells_of, last_attempts
 from soakwatch.campaign.tables.derived import neighbours, with_derived
 from soakwatch.campaign.tables.spec import MARGIN, VERDICT, Comparison, Measured, Per, TablesSpec, takes
 from soakwatch.core.errors import RecordError

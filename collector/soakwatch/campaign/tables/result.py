@@ -17,6 +17,7 @@ from soakwatch.campaign.tables.spec import FIGURES, VERDICT, Measured, TablesSpe
 from soakwatch.core.errors import EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS
 from soakwatch.core.yaml import parse, read_text
 from soakwatch_model.finding import Outcome
+from soakwatch_rules.stats.repetitions import fewest
 from soakwatch_rules.wording.quantities import counted, first_few
 
 CAMPAIGN_FILE = "campaign.yaml"
@@ -26,7 +27,6 @@ DEFINITION = (
 )
 """What the verdict of a campaign means."""
 _EXIT = {Outcome.FAIL: EXIT_FAIL, Outcome.INCONCLUSIVE: EXIT_INCONCLUSIVE, Outcome.PASS: EXIT_PASS}
-_FEWEST = 6
 Reader = Callable[[Sequence[CellRun], Sequence[Measured]], Readings]
 
 
@@ -169,12 +169,12 @@ def _doubts(spec: TablesSpec, cells: Sequence[CellData], again: int) -> tuple[st
         first = inconclusive[0]
         doubts.append(f"{counted(n, 'run')} inconclusive, first {first.cell.id}: {first.verdict.reason}")
     counts = sorted({len(data.runs) for data in cells})
-    if counts and counts[0] < _FEWEST:
+    if counts and counts[0] < fewest():
         shown = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
         if counts == [1]:
             doubts.append("one run a cell: the spread between runs is unknown; no difference is proven")
         else:
-            doubts.append(f"{shown} runs a cell: the median has an interval from {_FEWEST} runs on; ranges are shown")
+            doubts.append(f"{shown} runs a cell: the median has an interval from {fewest()} runs on; ranges are shown")
     names = {name for table in spec.tables for name in table.figures} - {VERDICT, FIGURES}
     for name in (figure.name for figure in spec.figures if figure.name in names):
         empty = [data for data in cells if data.verdict.ended and data.figures[name].median is None]
