@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from soakwatch.web.endpoint import Endpoint, EndpointRequest, May
 
-OF_THE_REPORT = frozenset({"shade.js", "theme.js", "figure.js", "plots.js"})
+OF_THE_REPORT = frozenset({"shade.js", "report.js", "theme.js", "figure.js", "plots.js"})
 """Scripts that a report has inline."""
 OF_PLOTS = {
     "uplot.js": ("uplot/uPlot.iife.min.js",),
