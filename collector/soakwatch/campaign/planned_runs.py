@@ -47,15 +47,6 @@ def spread_s(campaign: Outline, runs: list[tuple[str, float]], busy_s: dict[str,
     return end
 
 
-def counted(number: int, word: str) -> str:
-    """A number with its word, in the singular or the plural.
-
-    >>> counted(1, "cell"), counted(12, "cell")
-    ('1 cell', '12 cells')
-    """
-    return f"{number} {word}" + ("" if number == 1 else "s")
-
-
 def cell_of(campaign: Campaign, text: str) -> Cell:
     """The cell that a text names: all its values, in any order. Raises CampaignError with the nearest."""
     wanted = sorted(part.strip() for part in text.split(","))

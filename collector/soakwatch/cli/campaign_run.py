@@ -17,7 +17,6 @@ from soakwatch.campaign.campaign_model import WAITING, CampaignState
 from soakwatch.campaign.campaign_progress import Progress, progress_of
 from soakwatch.campaign.campaign_state import History
 from soakwatch.campaign.ledger import TERMINAL_LOST, Ledger
-from soakwatch.campaign.planned_runs import counted
 from soakwatch.cli.display.live_region import Frame, drawable, framed
 from soakwatch.cli.outlet import Terminal
 from soakwatch.core.console import CommandConsole
@@ -27,6 +26,7 @@ from soakwatch.core.units import show_seconds
 from soakwatch.core.workers.choose import executor_for
 from soakwatch.core.workers.executor import Executor
 from soakwatch.core.workers.testbeds import require_testbeds
+from soakwatch_rules.wording.quantities import counted
 
 DRAW_EVERY_S = 1.0
 LINE_EVERY_S = 600.0

@@ -62,7 +62,7 @@ def signer(text: str, signature: str, allowed: Path) -> str:
             done = _run(["-Y", "verify", "-n", NAMESPACE, "-I", name, *where], data)
             if done.returncode == 0:
                 return name
-            why = reason_in(done.stdout) or reason_in(done.stderr)
+            why = reason_in(done.stdout if done.stdout.strip() else done.stderr)
             raise SignatureError(f"the signature of {name} ({key_of(signature)}) is not good for this seal: {why}")
     raise SignatureError(f"it was signed with {key_of(signature)}, which is of nobody in {allowed}")
 

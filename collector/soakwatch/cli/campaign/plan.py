@@ -24,9 +24,10 @@ def command(file: Path, cell: str | None, as_json: bool) -> None:  # noqa: FBT00
     import json
 
     from soakwatch.campaign.campaign_file import load_campaign
-    from soakwatch.campaign.planned_runs import cell_of, counted, plan_data, planned_runs, total_s
+    from soakwatch.campaign.planned_runs import cell_of, plan_data, planned_runs, total_s
     from soakwatch.core.tables import harmless, show_table
     from soakwatch.core.units import show_seconds
+    from soakwatch_rules.wording.quantities import counted
 
     campaign = load_campaign(file)
     if cell is not None:
