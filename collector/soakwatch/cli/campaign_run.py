@@ -73,11 +73,12 @@ def rows(state: CampaignState, progress: Progress) -> list[tuple[str, ...]]:
     return shown
 
 
-class _Lines:
-    """Plain lines: messages, and the progress every ten minutes."""
+class _Display:
+    """Prints messages, and the progress: in a panel below them that is redrawn each second, or where there is no frame
+    for it as a line every ten minutes."""
 
-    def __init__(self, campaign: Campaign, console: CommandConsole) -> None:
-        self._campaign, self._console = campaign, console
+    def __init__(self, campaign: Campaign, console: CommandConsole, frame: Frame | None = None) -> None:
+        self._campaign, self._console, self._frame = campaign, console, frame
         self._begin = self._next = time.monotonic()
 
     def tell(self, text: str) -> None:
@@ -85,27 +86,15 @@ class _Lines:
         _print(self._console, f"[{show_seconds(round(time.monotonic() - self._begin))}] {text}")
 
     def show(self, state: CampaignState, history: History) -> None:
-        """Print the progress, at most every ten minutes."""
+        """Print the progress or redraw the panel, when it is time."""
         if time.monotonic() < self._next:
             return
-        self._next = time.monotonic() + LINE_EVERY_S
-        self.tell(progress_of(self._campaign, state, history).words())
-
-
-class _Panel(_Lines):
-    """The same messages, and below them a panel that is redrawn: progress and current runs."""
-
-    def __init__(self, campaign: Campaign, console: CommandConsole, frame: Frame) -> None:
-        super().__init__(campaign, console)
-        self._frame = frame
-        self._next = 0.0
-
-    def show(self, state: CampaignState, history: History) -> None:
-        """Redraw the panel, at most once a second."""
-        if time.monotonic() < self._next:
-            return
-        self._next = time.monotonic() + DRAW_EVERY_S
-        self._frame.draw(_Picture(progress_of(self._campaign, state, history), self._console.encoding))
+        self._next = time.monotonic() + (LINE_EVERY_S if self._frame is None else DRAW_EVERY_S)
+        progress = progress_of(self._campaign, state, history)
+        if self._frame is None:
+            self.tell(progress.words())
+        else:
+            self._frame.draw(_Picture(progress, self._console.encoding))
 
 
 class _Picture:
@@ -133,10 +122,10 @@ class _Picture:
 @contextmanager
 def _display(campaign: Campaign, console: CommandConsole) -> Iterator[Listener]:
     if not drawable(console):
-        yield _Lines(campaign, console)
+        yield _Display(campaign, console)
         return
     with framed(console) as frame:
-        yield _Panel(campaign, console, frame)
+        yield _Display(campaign, console, frame)
 
 
 @contextmanager
