@@ -14,7 +14,7 @@ from soakwatch.campaign.attempt import read_result
 from soakwatch.campaign.campaign_keys import Outline
 from soakwatch.campaign.campaign_model import ENDED, LOST, RUNNING, WAITING, CampaignState, CellRun
 from soakwatch.campaign.campaign_state import History
-from soakwatch.campaign.planned_runs import ALLOWANCE_S, block, spread_s
+from soakwatch.campaign.planned_runs import ALLOWANCE_S, planned_runs, spread_s
 from soakwatch.core.errors import EXIT_BROKEN, EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS, SoakwatchError
 from soakwatch.core.units import show_seconds
 from soakwatch.core.yaml import Plain
@@ -133,6 +133,7 @@ def _left_s(campaign: Outline, runs: list[CellRun], going: tuple[CurrentRun, ...
 
 def progress_data(campaign: Outline, progress: Progress, state: CampaignState) -> dict[str, Plain]:
     """The same for programs."""
+    waiting = {(run.cell.id, run.repetition) for run in state.runs if run.state == WAITING}
     return {
         "name": progress.name,
         "complete": progress.complete,
@@ -153,9 +154,8 @@ def progress_data(campaign: Outline, progress: Progress, state: CampaignState) -
         "attempts": [_run_data(run) for run in state.runs if run.state != WAITING],
         "next": [
             {"cell": cell.id, "repetition": repetition}
-            for repetition in range(1, campaign.repeat.at_least + 1)
-            for cell in block(campaign.cells, campaign.seed, repetition)
-            if any(r.state == WAITING and r.cell.id == cell.id and r.repetition == repetition for r in state.runs)
+            for cell, repetition in planned_runs(campaign)
+            if (cell.id, repetition) in waiting
         ],
     }
 

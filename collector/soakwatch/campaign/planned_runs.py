@@ -15,7 +15,7 @@ ALLOWANCE_S = 3.0
 """What a run takes besides its planned length as long as nobody has measured it: start, judging, report."""
 
 
-def planned_runs(campaign: Campaign) -> tuple[tuple[Cell, int], ...]:
+def planned_runs(campaign: Outline) -> tuple[tuple[Cell, int], ...]:
     """Cell and repetition of every run that is sure to be made, in order."""
     return tuple(
         (cell, repetition)

@@ -39,7 +39,6 @@ from soakwatch.core.validation import problems, shown
 from soakwatch.core.yaml import Document, Path, Plain, Problem, placeless, plan_error
 from soakwatch.runs.key_figures import Better, FigureSpec, parse_figure
 
-"""The keys of a campaign's file that are read here."""
 _FIGURE_KEYS = "figure, scale_up, share_of or expected_loss"
 _SHAPES: Mapping[str, type[BaseModel]] = {
     "scale_up": ScaleUp,
