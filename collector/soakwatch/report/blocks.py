@@ -219,8 +219,8 @@ def stands_alone(blocks: Sequence[Block]) -> bool:
 
 
 def columns_in(table: Table, form: Format) -> tuple[tuple[ReportColumn, ...], tuple[tuple[ReportCell, ...], ...]]:
-    """The columns that a format shows, and all rows cut down to them. But on the page, the last head of a table of
-    figures says what the columns are values of.
+    """The columns that a format shows, and all rows cut down to them. Except on the page, which has a line for it, the
+    last head also says what the columns of figures are values of.
 
     >>> table = Table("", (ReportColumn("a"), ReportColumn("b", formats=HTML)), [["1", "2"]])
     >>> [column.title for column in columns_in(table, "text")[0]], columns_in(table, "text")[1][0][0].text

@@ -109,7 +109,7 @@ def _table(writer: ConsoleWriter, table: Table, window: Window) -> None:
     width = _STRIP if writer.width >= _WIDE else _NARROW_STRIP
     cells = [[_part(writer, cell, window, width) for cell in row] for row in shown]
     heads = sum(column.kind == "head" for column in columns)
-    if heads and writer.terminal:
+    if writer.terminal and any(column.kind == "figure" for column in columns):
         writer.figures([column.title for column in columns], [[_lines(cell) for cell in row] for row in shown], heads)
     elif shown and writer.terminal and writer.width < _WIDE and len(columns) > _MAX_NARROW_COLUMNS:
         for row in cells:

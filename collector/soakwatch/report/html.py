@@ -129,7 +129,8 @@ def _laid(layout: Layout, facts: Mapping[str, object]) -> Markup:
 
 def compile_templates() -> None:
     """Compile all templates now: otherwise the first report of a process does it."""
-    _environment().get_template("page.html.jinja")
+    for name in ("page", "parts", "blocks"):
+        _environment().get_template(f"{name}.html.jinja")
     for layout in resources.files("soakwatch.report").joinpath("layouts").iterdir():
         _environment().get_template(f"layouts/{layout.name}")
 
