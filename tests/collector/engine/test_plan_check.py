@@ -14,6 +14,7 @@ from soakwatch.engine import plan_check
 from soakwatch.engine.plan_check import absent_processes, by_metric, check_sources, disk_bytes, free_bytes
 from soakwatch.engine.sensitivity import growth_sentence, judged_s, sensitivity, spike_sentence, trend_sentence
 from soakwatch.plan import plan_from_text
+from soakwatch_testing.virtual import VirtualTime
 
 TINY = Registry(
     PluginFolder("plugin_folders.pollers", "poller"),
@@ -76,6 +77,19 @@ def test_a_source_that_is_slow_to_begin_has_ten_seconds_for_its_first_reading(
     assert bool(check.samples) is read
     unknown = ("dut probe", "not known: nothing was read")
     assert (unknown in sensitivity(plan, (check,), TINY)) is not read
+
+
+@pytest.mark.parametrize(("slow", "seconds"), [(2, 0.0), (4, 0.0), (1000, 3.0)])
+def test_a_poll_is_late_only_if_it_is_late_each_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slow: int, seconds: float
+) -> None:
+    """A busy machine delays some polls: the quickest of five says how long one takes."""
+    time = VirtualTime()
+    monkeypatch.setattr(plan_check, "SteadyClock", lambda: time)
+    source = f"{{probe: {{interval: 1s, timeout: 5s, slow: {slow}}}}}"
+    text = f"phases: [{{soak: 30m}}]\ntargets: {{dut: {{sources: [{source}]}}}}"
+    (check,) = time.run(check_sources(plan_from_text(text, "p.yaml", TINY), tmp_path, TINY))
+    assert (check.error, check.seconds) == (None, seconds)
 
 
 def test_a_secret_is_in_no_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ It needs nothing and reaches nothing.
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import AsyncExitStack
 from typing import Annotated, Literal
 
@@ -29,17 +30,22 @@ class Config(SourceConfig):
     mode: Annotated[Literal["quick", "full"], Field(description="how to look")] = "quick"
     filter: Annotated[Filter | None, Field(description="what to leave out")] = None
     silent: Annotated[int, Field(ge=0, description="bring nothing at so many looks first")] = 0
+    slow: Annotated[int, Field(ge=0, description="take three seconds for so many looks first")] = 0
     breaks: Annotated[bool, Field(description="fail at every look")] = False
 
 
 class _Probe:
     def __init__(self, config: Config, site: SourceContext) -> None:
         self._config, self._site, self._left = config, site, config.silent
+        self._slow = config.slow
 
     async def poll(self, now_ns: int) -> Answer:
         """One reading of CPU, and one of memory for each watched process but ``ghost``."""
         if self._config.breaks:
             raise SourceError("the device does not answer")
+        if self._slow:
+            self._slow -= 1
+            await asyncio.sleep(3.0)
         if self._left:
             self._left -= 1
             return NOTHING
