@@ -47,10 +47,13 @@ LATE_LOOKS = 3  # how often a poll that took longer than its interval is repeate
 
 @dataclass(frozen=True, slots=True)
 class SourceCheck:
-    """The result of checking one source. ``error`` says why it cannot be polled, else None; ``seconds`` is how long a
-    poll takes (of several late ones, the quickest), ``per_poll`` the number of samples of the last poll, ``samples`` has
-    one per series of all polls, ``facts`` are the source's facts about its device, ``device_cpu_s`` is the CPU time that
-    the last poll cost the device, if known."""
+    """The result of checking one source.
+
+    ``error`` says why it cannot be polled, else None; ``seconds`` is how long a poll takes (of several late ones, the
+    quickest), ``per_poll`` the number of samples of the last poll; ``samples`` has one per series of all polls,
+    ``facts`` are the facts about its device; ``device_cpu_s`` is the CPU time that the last poll cost the device, if
+    known.
+    """
 
     target: TargetPlan
     source: SourcePlan
