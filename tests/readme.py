@@ -74,6 +74,28 @@ def _of_releases(*words: str) -> str:
     return f"```\n{printed.strip()}\n```"
 
 
+def _plan_keys() -> str:
+    from tests.plan_keys import plan_keys_page
+
+    return plan_keys_page()
+
+
+def _published(page: str) -> Callable[[], str]:
+    """A page of tests/reference_pages.py, made when it is asked for."""
+
+    def made() -> str:
+        from tests import reference_pages
+
+        pages = {
+            "verdict": reference_pages.verdict_page,
+            "api": reference_pages.api_page,
+            "exit codes": reference_pages.exit_codes_page,
+        }
+        return pages[page]()
+
+    return made
+
+
 BLOCKS: Mapping[str, Callable[[], str]] = {
     "soakwatch commands": _commands,
     "soakwatch pollers": lambda: _table("pollers"),
@@ -86,6 +108,10 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "soakwatch metrics --rules": lambda: _whole_table("metrics", "--rules"),
     "soakwatch metrics --events": lambda: _whole_table("metrics", "--events"),
     "soakwatch profiles --table": lambda: _whole_table("profiles", "--table"),
+    "soakwatch schema plan": _plan_keys,
+    "soakwatch schema verdict": _published("verdict"),
+    "soakwatch schema api": _published("api"),
+    "soakwatch --help": _published("exit codes"),
 }
 
 
@@ -95,6 +121,7 @@ def renewed(text: str) -> str:
 
 
 if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))  # for the modules beside this one
     stale = {
         page: new for page in PAGES if (new := renewed(page.read_text(encoding="utf-8"))) != page.read_text("utf-8")
     }

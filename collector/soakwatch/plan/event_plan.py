@@ -26,7 +26,7 @@ class EventPlan(PlanModel):
     event's own begin. ``run`` is a command without a shell. A ``target`` of None is all.
     """
 
-    kind: Kind
+    kind: Annotated[Kind, Field(description="what it is, in a word", examples=["failover"])]
     at_s: Annotated[Offset, Field(alias="at", ge=0, description="time from the start of the run, or of the phase")]
     every_s: Annotated[
         Duration | None,

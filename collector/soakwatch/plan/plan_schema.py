@@ -48,7 +48,7 @@ def plan_schema(registry: Registry = INSTALLED) -> dict[str, Plain]:
     keys = _dict(schema["properties"])
     _write_short_forms(keys, definitions, sources)
     _dict(keys["sinks"])["items"] = {"$ref": "#/$defs/sink"}
-    keys["rules"] = {"$ref": "#/$defs/rules"}
+    keys["rules"] = {"$ref": "#/$defs/rules", "description": PlanKeys.model_fields["rules"].description}
     for definition in definitions.values():
         cut_to_its_head(_dict(definition))
     phases = _dict(_list(_dict(keys["phases"])["anyOf"])[0])

@@ -98,6 +98,9 @@ def hops(value: object) -> tuple[object, ...]:
     return tuple(hop(each) for each in several)
 
 
+_Hop = Annotated[str, Field(min_length=1)] | Login
+
+
 class Access(Login):
     """A device over SSH: its login, how host keys are verified, the way there, and how a dead line is noticed."""
 
@@ -115,7 +118,7 @@ class Access(Login):
     ]
     jump: Annotated[
         tuple[Login, ...],
-        BeforeValidator(hops),
+        BeforeValidator(hops, json_schema_input_type=_Hop | list[_Hop]),
         Field(default=(), max_length=4, description="jump hosts, in order: user@host:port, or the keys of a login"),
     ]
     ssh_config: Annotated[
