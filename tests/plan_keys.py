@@ -204,7 +204,7 @@ class _Parts:
         if "anyOf" in shape:
             words = [self._words(shape_of(kind), name) for kind in list_of(shape["anyOf"])]
             told = list(dict.fromkeys(word for word in words if word and word != "nothing"))
-            several = [word for word in told if word.removeprefix("list of ") in told]
+            several = [word for word in told if word.startswith("list of ") and word.removeprefix("list of ") in told]
             told = [word for word in told if word not in several]
             choice = " or ".join(sorted(told, key=lambda word: word.startswith("list of")))
             return f"{choice}, or a list of several" if several else choice
