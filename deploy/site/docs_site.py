@@ -27,7 +27,9 @@ _LEFT_OUT = re.compile(r"\.github/|changes/\+|changes/\d|tests/collector/|rules/
 _LINK = re.compile(r"(?P<text>!?\[(?:[^\[\]]|\[[^\[\]]*\])*\])\((?P<path>[^)#\s]*)(?P<anchor>#[^)\s]*)?\)")
 _FENCE = re.compile(r"^( *)(```|~~~)")
 _ITEM = re.compile(r"^( *)([*-]|\d+\.) ")
-_SECTION = re.compile(r"^## (.+)$|^\| \[([^\]]+)\]\(([^)]+)\)", re.MULTILINE)
+_SECTION = re.compile(r"^(?P<level>###?) (?P<title>.+)$|^\| (?P<row>\[[^|]+) \|", re.MULTILINE)
+_LINKED = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
+Nav = list[tuple[str, "str | Nav"]]
 
 
 def main() -> int:
@@ -141,22 +143,24 @@ def _link(root: Path, source: str, pages: Mapping[str, str], link: re.Match[str]
     return f"{link['text']}({'../' * depth}{place}{anchor})"
 
 
-def navigation(index: str, pages: Mapping[str, str]) -> list[tuple[str, str | list[tuple[str, str]]]]:
-    """The sections of the index with their pages: what is in its tables is in the navigation."""
-    nav: list[tuple[str, str | list[tuple[str, str]]]] = [("Documentation", "index.md")]
+def navigation(index: str, pages: Mapping[str, str]) -> Nav:
+    """The sections of the index with their pages: what is in its tables is in the navigation, in its order."""
+    nav: Nav = [("Documentation", "index.md")]
+    group = nav
     for found in _SECTION.finditer(index):
-        if found[1]:
-            nav.append((found[1], []))
-            continue
-        target = (ROOT / INDEX).parent.joinpath(found[3].partition("#")[0]).resolve()
-        place = pages[str(target.relative_to(ROOT))]
-        section = nav[-1][1]
-        assert isinstance(section, list)
-        section.append((found[2].replace("`", ""), place))
+        if found["title"]:
+            inner: Nav = []
+            section = nav if len(found["level"]) == 2 else nav[-1][1]
+            assert isinstance(section, list)
+            section.append((found["title"], inner))
+            group = inner
+        for title, link in _LINKED.findall(found["row"] or ""):
+            target = (ROOT / INDEX).parent.joinpath(link.partition("#")[0]).resolve()
+            group.append((title.replace("`", ""), pages[str(target.relative_to(ROOT))]))
     return nav
 
 
-def _toml(nav: list[tuple[str, str | list[tuple[str, str]]]]) -> str:
+def _toml(nav: Nav) -> str:
     def one(title: str, place: object) -> str:
         inner = f"[{', '.join(one(*each) for each in place)}]" if isinstance(place, list) else json.dumps(place)
         return f"{{ {json.dumps(title)} = {inner} }}"

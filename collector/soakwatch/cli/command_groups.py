@@ -10,9 +10,8 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "Judge": ("judge", "import", "rules", "drill"),
     "Many runs": ("campaign", "compare", "trend"),
     "Devices and generators": ("probe", "profiles", "pollers", "loads", "metrics", "agent", "calibrate"),
-    "Keep and send": (
-        *("note", "seal", "verify", "bundle", "export", "sink", "sinks", "dashboards", "notify", "schema"),
-    ),
+    "Keep and send": (*("note", "seal", "verify", "bundle", "export", "sink", "sinks", "dashboards", "notify"),),
+    "Shell and editor": ("completion", "man", "schema"),
 }
 """Every command once, in the order in which a user needs them."""
 

@@ -105,6 +105,10 @@ def main(args: Sequence[str] | None = None) -> None:
     """Run the command line and exit the process."""
     words = list(sys.argv[1:] if args is None else args)
     hold_standard_streams()
+    if asked := os.environ.get("_SOAKWATCH_COMPLETE"):  # a shell, on TAB
+        from soakwatch.cli.completion import complete
+
+        sys.exit(complete(soakwatch, asked))
     if next((word for word in words if not word.startswith("-")), "") in LASTING:
         stay_on_hang_up()  # before the import of the command, which takes a second on a busy machine
     use_one_thread(os.environ)
