@@ -29,6 +29,7 @@ def test_every_example_is_accepted(part: Part) -> None:
     for key in part.keys:
         assert key.says, f"{part.title}: {key.name} has no sentence"
         assert key.example, f"{part.title}: {key.name} has no example: add one to tests/key_examples.py"
+        assert "|" not in key.example, f"{part.title}: {key.example} would end the cell of a table"
         ((name, value),) = _parsed(key.example).items()
         assert name == key.name
         if key.shape is not None:
