@@ -97,7 +97,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "plan.yaml").write_text(plan)
     (folder / "stricter.yaml").write_text(f"{plan}rules: {{memory_growth: {{tolerance: 1%}}}}\n")
     minutes = [f"2026-11-20T20:{minute:02d}:00Z" for minute in range(60)]
-    heads = {"data": "memory_percent,rss", "host": "rss,cpu", "memory": "system.memory.usage,other"}
+    heads = {"data": "rss,cpu", "host": "rss,cpu", "memory": "system.memory.usage,other"}
     for name, head in heads.items():
         rows = [f"{at},{1e6 + i},{30 + i % 3}" for i, at in enumerate(minutes)]
         (folder / f"{name}.csv").write_text("\n".join([f"time,{head}", *rows]) + "\n")

@@ -23,7 +23,8 @@ from site_check import problems_of
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 INDEX = "docs/README.md"
-_LEFT_OUT = re.compile(r"\.github/|changes/\+|changes/\d|tests/collector/|rules/soakwatch_rules/")
+_FOLDERS = ("agent", "changes", "collector", "dashboards", "deploy", "docs", "rules", "tests")
+_LEFT_OUT = re.compile(r"^changes/[+\d]|^tests/collector/|^rules/soakwatch_rules/|/runs/|/\.")
 _LINK = re.compile(r"(?P<text>!?\[(?:[^\[\]]|\[[^\[\]]*\])*\])\((?P<path>[^)#\s]*)(?P<anchor>#[^)\s]*)?\)")
 _FENCE = re.compile(r"^( *)(```|~~~)")
 _ITEM = re.compile(r"^( *)([*-]|\d+\.) ")
@@ -78,14 +79,9 @@ def lay_out(root: Path, work: Path) -> None:
 
 def site_pages(root: Path) -> dict[str, str]:
     """The places on the site by the files of the repository."""
-    listed = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"],
-        cwd=root,
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.splitlines()
-    return {name: _place(name) for name in listed if not _LEFT_OUT.match(name) and (root / name).exists()}
+    files = [*root.glob("*.md"), *(file for folder in _FOLDERS for file in (root / folder).rglob("*.md"))]
+    names = sorted(str(file.relative_to(root)) for file in files)
+    return {name: _place(name) for name in names if not _LEFT_OUT.search(name)}
 
 
 def _place(name: str) -> str:

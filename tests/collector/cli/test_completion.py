@@ -74,7 +74,7 @@ class Shell:
         os.close(self._ours)
 
 
-@pytest.fixture(params=SETTING_UP)
+@pytest.fixture(params=["bash", pytest.param("zsh", marks=pytest.mark.slow)])
 def shell(request: pytest.FixtureRequest, folder: Path) -> Iterator[Shell]:
     """A shell that has read what ``soakwatch completion`` prints for it."""
     name = str(request.param)
@@ -97,6 +97,7 @@ def test_tab_completes(shell: Shell) -> None:
         shell.type("\x15echo do''ne\n", "done\n")
 
 
+@pytest.mark.slow
 def test_fish_shows_what_each_is(folder: Path) -> None:
     """Runs stand there with their verdict, rules with what they find; a file that is no plan is not offered."""
     needs("fish")
