@@ -16,6 +16,7 @@ from soakwatch.engine.finish import judged
 from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record, RecordView
 from soakwatch.report.files import write_reports
+from soakwatch.report.rendering import Rendering
 from soakwatch.web.access import Token, derived, one_time_code
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Forecast, Outcome
@@ -138,7 +139,7 @@ class Going:
         verdict = judged(self.folder, self.record, self.now_ns())
         self.record.finish()
         with RecordView.open(self.folder) as view:
-            assert write_reports(view, verdict, self.folder) == ()
+            assert write_reports(Rendering(view, verdict), self.folder) == ()
 
     def events(self, kind: str) -> list[Event]:
         """Events of a kind in its record."""

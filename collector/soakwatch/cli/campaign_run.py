@@ -9,23 +9,27 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
+import click
 from rich.text import Text
 
 from soakwatch.campaign.campaign_driver import Driver, Listener, Stopping
 from soakwatch.campaign.campaign_keys import Campaign
 from soakwatch.campaign.campaign_model import WAITING, CampaignState
 from soakwatch.campaign.campaign_progress import Progress, progress_of
-from soakwatch.campaign.campaign_state import History
+from soakwatch.campaign.campaign_state import History, read_state
 from soakwatch.campaign.ledger import TERMINAL_LOST, Ledger
 from soakwatch.cli.display.live_region import Frame, drawable, framed
 from soakwatch.cli.outlet import Terminal
+from soakwatch.cli.report_options import print_report
 from soakwatch.core.console import CommandConsole
+from soakwatch.core.errors import EXIT_BROKEN, EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS
 from soakwatch.core.tables import harmless
 from soakwatch.core.terminal import encodable
 from soakwatch.core.units import show_seconds
 from soakwatch.core.workers.choose import executor_for
 from soakwatch.core.workers.executor import Executor
 from soakwatch.core.workers.testbeds import require_testbeds
+from soakwatch.report.files import ReportPlace, clear_places, write_places
 from soakwatch_rules.wording.quantities import counted
 
 DRAW_EVERY_S = 1.0
@@ -41,9 +45,21 @@ def workers(campaign: Campaign, on: str | None) -> Iterator[Executor]:
         yield executor
 
 
-def run_campaign(terminal: Terminal, campaign: Campaign, folder: Path, ledger: Ledger, executor: Executor) -> int:
-    """Run what is left of a campaign; returns its exit code. Raises CampaignError, ClusterError."""
-    console = CommandConsole()
+def run_campaign(
+    terminal: Terminal,
+    campaign: Campaign,
+    folder: Path,
+    ledger: Ledger,
+    executor: Executor,
+    places: tuple[ReportPlace, ...] = (),
+) -> int:
+    """Run what is left of a campaign; returns its exit code. Raises CampaignError, ClusterError.
+
+    At the end its reports are written to ``places``. What they say of limits and claims then counts for the exit code
+    too, so that it is that of the reports.
+    """
+    clear_places(places)
+    console = CommandConsole(stderr=any(place.file is None for place in places))
     stopping = Stopping()
     with _interruptible(stopping), _display(campaign, console) as display:
         display.tell(f"campaign {campaign.name}: {counted(len(campaign.cells), 'cell')}, to {folder}")
@@ -55,7 +71,24 @@ def run_campaign(terminal: Terminal, campaign: Campaign, folder: Path, ledger: L
     _print(console, f"{campaign.name}: {progress.words()}")
     if not progress.complete or progress.missing:
         _print(console, f"continue with: soakwatch campaign resume {folder}")
-    return progress.exit_code
+    if not places:
+        return progress.exit_code
+    codes = {progress.exit_code, _reported(folder, places)}
+    return next(code for code in (EXIT_FAIL, EXIT_BROKEN, EXIT_INCONCLUSIVE, EXIT_PASS) if code in codes)
+
+
+def _reported(folder: Path, places: tuple[ReportPlace, ...]) -> int:
+    """Write the reports; the exit code of the campaign by them."""
+    from soakwatch.campaign.tables.campaign_checks import CampaignRendering
+    from soakwatch.campaign.tables.result import result_of, spec_of
+
+    state = read_state(folder)
+    result = result_of(state, spec_of(state))
+    failures = write_places(CampaignRendering(result, places), places, print_report, folder)
+    for place, failure in failures.items():
+        remedy = f"put that right, then write it with soakwatch campaign report {folder} {place.words}"
+        click.echo(f"soakwatch: {failure}: {remedy}", err=True)
+    return result.exit_code
 
 
 def rows(state: CampaignState, progress: Progress) -> list[tuple[str, ...]]:

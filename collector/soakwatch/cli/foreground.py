@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -15,6 +15,7 @@ from soakwatch.cli.display.native_stderr import native_stderr_logged
 from soakwatch.cli.display.progress import Lines, Panel, shown
 from soakwatch.cli.display.self_status import SelfStatus
 from soakwatch.cli.outlet import Loss, Terminal
+from soakwatch.cli.report_options import print_report
 from soakwatch.core.clock import Clock
 from soakwatch.core.console import CommandConsole
 from soakwatch.core.errors import EXIT_INCONCLUSIVE, MonitorBrokenError, RecordError
@@ -36,7 +37,7 @@ from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record, RecordView
 from soakwatch.record.model import MONITOR_ORIGIN as ORIGIN
 from soakwatch.record.queue import Committer, Notes
-from soakwatch.report.files import REPORT_FILES
+from soakwatch.report.files import REPORT_FILES, ReportPlace, clear_places
 from soakwatch.runs.device_figures import DeviceFigures
 from soakwatch.runs.running_elsewhere import listed_as_running
 from soakwatch.runs.watching import course_words
@@ -58,21 +59,31 @@ def run_to_the_end(
     *,
     verdict_shown: bool = True,
     web: WebPlan | None = None,
+    places: tuple[ReportPlace, ...] = (),
 ) -> int:
     """Watch the run, end it, judge it, write and print everything; returns the exit code of the verdict.
 
     The page is served until the end, so that readers see the verdict and can save the report. If polling was over
     already (``polled_ns``), only the end is made. ``verdict_shown`` is False for a calibration, which has no device to
-    judge. Raises MonitorBrokenError if the record could not be written; what was committed is kept.
+    judge. Reports are written to ``places`` besides; if one is standard output, everything else goes to standard error.
+    Raises MonitorBrokenError if the record could not be written; what was committed is kept.
     """
     with listed_as_running(course.folder):
-        return _run(terminal, course, record, clock, verdict_shown=verdict_shown, web=web)
+        return _run(terminal, course, record, clock, verdict_shown=verdict_shown, web=web, places=places)
 
 
 def _run(
-    terminal: Terminal, course: RunContext, record: Record, clock: Clock, *, verdict_shown: bool, web: WebPlan | None
+    terminal: Terminal,
+    course: RunContext,
+    record: Record,
+    clock: Clock,
+    *,
+    verdict_shown: bool,
+    web: WebPlan | None,
+    places: tuple[ReportPlace, ...],
 ) -> int:
-    console = CommandConsole()
+    clear_places(places)
+    console = CommandConsole(stderr=any(place.file is None for place in places))
     say = console.say
     ending: Ending | None = None
     to = destinations(course.plan.sinks)
@@ -80,11 +91,14 @@ def _run(
     try:
         promises = Promises.recorded(course.folder, record)
         show = partial(_show, console, verdict_shown)
-        ending_with = partial(Ending, record, promises, sealing=course.sealing)
+        ending_with = partial(
+            Ending, record, promises, sealing=course.sealing, places=places, print_report=print_report
+        )
         if course.polled_ns is not None:
             if reason := why_unpolled(course.folder, course.start_ns, course.polled_ns):
                 end_unpolled(record, promises, course.polled_ns, reason)
                 say(reason)
+                _tell_of_unwritten(places, reason)
                 return EXIT_INCONCLUSIVE
             hooks, notifying = _end_only(course, record, clock, promises)
             ending = ending_with(hooks, notifying, sinks, say, _complain, show)
@@ -119,6 +133,7 @@ def _run(
                 if reason := why_unpolled(record.path.parent, course.start_ns, end_ns):
                     end_unpolled(record, promises, end_ns, reason)
                     say(reason)
+                    _tell_of_unwritten(places, reason)
                     return EXIT_INCONCLUSIVE
                 say(f"finished after {show_seconds((end_ns - course.start_ns) * 1e-9)}; judging")
                 verdict = ending.make(end_ns)
@@ -168,6 +183,11 @@ def _show(console: CommandConsole, verdict_shown: bool, view: RecordView, verdic
 
 def _complain(text: str) -> None:
     click.echo(f"soakwatch: {text}", err=True)
+
+
+def _tell_of_unwritten(places: Iterable[ReportPlace], reason: str) -> None:
+    for place in places:
+        _complain(f"{place.words} was not written: {reason}")
 
 
 def _event_of(loss: Loss, now_ns: int) -> Event:

@@ -22,7 +22,8 @@ from soakwatch.judge.verdict import Verdict
 from soakwatch.record import Record, RecordView
 from soakwatch.record.model import MONITOR_ORIGIN
 from soakwatch.record.seal import Checked
-from soakwatch.report.files import REPORT_FILES, write_reports
+from soakwatch.report.files import REPORT_FILES, ReportPlace, write_places, write_reports
+from soakwatch.report.rendering import Rendering
 from soakwatch.runs.sealing import Sealing, seal
 from soakwatch.transfer.sinks.supervisor import SinkProcesses
 from soakwatch_model.finding import Finding, Outcome
@@ -31,7 +32,8 @@ from soakwatch_model.finding import Finding, Outcome
 @dataclass(frozen=True, slots=True)
 class Ending:
     """What ends a run. ``say`` prints a line, ``complain`` one about a failure, ``show`` the verdict; ``run`` runs the
-    hooks' coroutine, ``time_ns`` is the wall clock for the seal, ``write`` writes the report files."""
+    hooks' coroutine, ``time_ns`` is the wall clock for the seal, ``write`` writes the report files. ``places`` are
+    where reports are wanted besides, and ``print_report`` prints one that is to go to standard output."""
 
     record: Record
     promises: Promises
@@ -44,7 +46,9 @@ class Ending:
     sealing: Sealing = field(default_factory=Sealing)
     run: Callable[[Coroutine[object, object, None]], None] = asyncio.run
     time_ns: Callable[[], int] = time.time_ns
-    write: Callable[[RecordView, Verdict, Path], tuple[str, ...]] = write_reports
+    write: Callable[[Rendering, Path], tuple[str, ...]] = write_reports
+    places: tuple[ReportPlace, ...] = ()
+    print_report: Callable[[str], None] = print
 
     @property
     def folder(self) -> Path:
@@ -67,13 +71,17 @@ class Ending:
             self.record.finish()
         verdict = replace(verdict, checked=self._sealed())
         with RecordView.open(self.folder) as view:
-            failures = self.write(view, verdict, self.folder)
+            rendering = Rendering(view, verdict)
+            failures = self.write(rendering, self.folder)
+            unwritten = write_places(rendering, self.places, self.print_report, self.folder)
         # After the view is closed: without a write-ahead log a reader blocks every commit.
         if not failures:
             self.promises.done(REPORT)
         self.notifying.conclude(verdict, *(self.folder / REPORT_FILES[kind] for kind in ("html", "md")))
         for failure in failures:
             self.complain(f"{failure}: put that right, then write it with soakwatch resume {self.folder}")
+        for place, failure in unwritten.items():
+            self.complain(f"{failure}: put that right, then write it with {_remedy(self.folder, place)}")
         if self.sinks.finish():
             self.promises.done(SINKS)
         self.finish_notifying()
@@ -103,6 +111,10 @@ class Ending:
             for event in self.notifying.account():
                 self.record.add_event(event.target, event, MONITOR_ORIGIN)
         self.notifying.settled()
+
+
+def _remedy(folder: Path, place: ReportPlace) -> str:
+    return f"soakwatch report {folder} {place.words}"
 
 
 def judged(folder: Path, record: Record, end_ns: int) -> Verdict:

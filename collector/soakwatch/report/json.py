@@ -59,8 +59,13 @@ def verdict_document(
 
 
 def render_json(verdict: Verdict, difference: Changed | None = None, answer: ReportAnswer | None = None) -> str:
-    """verdict.json as text: two spaces, keys in the order of the schema, one newline at the end; always UTF-8."""
-    text = json.dumps(verdict_document(verdict, difference, answer), indent=2, ensure_ascii=False, allow_nan=False)
+    """verdict.json as text, with the keys in the order of the schema."""
+    return json_text(verdict_document(verdict, difference, answer))
+
+
+def json_text(document: Tree) -> str:
+    """JSON of a report, as it is written: two spaces, one newline at the end; always UTF-8."""
+    text = json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False)
     return re.sub("[\ud800-\udfff]", lambda lone: f"\\u{ord(lone[0]):04x}", text) + "\n"
 
 

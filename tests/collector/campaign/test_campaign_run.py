@@ -6,6 +6,7 @@ import json
 import signal
 from collections import Counter
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 from tests.collector.campaign.conftest import PLAN, Entries, Here, Write
@@ -45,8 +46,13 @@ def test_a_campaign_runs_every_cell_in_order_with_labels_and_commands(
         (run["cell"], run["repetition"])
         for run in json.loads(here("campaign", "plan", "campaign.yaml", "--json").stdout)["runs"]
     ]
-    done = soakwatch("campaign", "run", "campaign.yaml")
+    done = soakwatch("campaign", "run", "campaign.yaml", "--junit", "out/", "--json", "out/c.json")
     assert done.returncode in {0, 3}, done.stdout + done.stderr
+    suites = ET.parse(tmp_path / "out/junit.xml").getroot()
+    assert [suite.get("name") for suite in suites] == ["every=250ms,side=left", "every=300ms,side=right"]
+    assert (suites.get("failures"), suites.get("tests")) == ("0", "2")
+    assert (suites.get("errors") == "0") == (done.returncode == 0)
+    assert (json.loads((tmp_path / "out/c.json").read_text())["verdict"] == "pass") == (done.returncode == 0)
     folder = tmp_path / "campaigns" / "two"
     entries = ledger_of(folder)
     assert begun(entries) == order

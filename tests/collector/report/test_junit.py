@@ -28,6 +28,8 @@ def read(text: str) -> ET.Element:
     root = ET.fromstring(text)
     for part in [root, *root.iter("testsuite")]:
         tags = {"tests": "testcase", "failures": "failure", "errors": "error", "skipped": "skipped"}
+        if part is root:
+            del tags["skipped"]  # the schema has none there
         assert {name: part.get(name) for name in tags} == {
             name: str(len(list(part.iter(tag)))) for name, tag in tags.items()
         }

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
+
+from soakwatch.cli.report_options import asked_places, print_report, report_options
+from soakwatch.report.formats import OF_CAMPAIGNS
 
 
 @click.command(
@@ -13,36 +16,18 @@ import click
 Examples:
   soakwatch campaign report campaigns/overload
   soakwatch campaign report campaigns/overload --html overload.html --md overload.md --csv overload.csv
+  soakwatch campaign report campaigns/overload --junit junit.xml --ctrf ctrf.json --badge overload.svg
   soakwatch campaign report campaigns/overload --table sizexload --figure load.rx.packet.rate --figure verdict
   soakwatch campaign report campaigns/nat --rows kind,size --columns load --figure 'max(load.latency)'
   soakwatch campaign report campaigns/v2.3 --against campaigns/v2.2 --margin 2%
 \b
-Without --html, --md, --csv or --json the tables are shown on the terminal. It may be asked while the campaign runs.
+Without a FILE the tables are shown on the terminal; FILE '-' is standard output, a folder gets the usual name.
+It may be asked while the campaign runs.
 \b
 Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive (also while runs wait), 4 the monitor failed."""
 )
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option(
-    "--html",
-    "html_file",
-    type=click.Path(path_type=Path),
-    help="Write the page, one file, to this file ('-': print it).",
-)
-@click.option(
-    "--md",
-    "md_file",
-    type=click.Path(path_type=Path),
-    help="Write Markdown to this file ('-': print it).",
-)
-@click.option(
-    "--csv", "csv_file", type=click.Path(path_type=Path), help="Write a line for each cell and figure ('-': print it)."
-)
-@click.option(
-    "--json",
-    "json_file",
-    type=click.Path(path_type=Path),
-    help="Write everything as JSON to this file ('-': print it).",
-)
+@report_options(OF_CAMPAIGNS, helps={"json": "Write everything as JSON."})
 @click.option("--against", type=click.Path(path_type=Path), metavar="EARLIER", help="Folder of an earlier campaign.")
 @click.option("--margin", default="3%", show_default=True, help="Change against EARLIER that counts as none.")
 @click.option("--table", "table", metavar="ROWSxCOLUMNS", help="Show this table only, such as sizexload.")
@@ -51,31 +36,27 @@ Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive (also while ru
 @click.option("--figure", "figures", multiple=True, metavar="EXPR", help="Figure, or 'verdict'. May be repeated.")
 def command(
     folder: Path,
-    html_file: Path | None,
-    md_file: Path | None,
-    csv_file: Path | None,
-    json_file: Path | None,
     against: Path | None,
     margin: str,
     table: str | None,
     rows: str | None,
     columns: str | None,
     figures: tuple[str, ...],
+    asked: Mapping[str, str],
 ) -> int:
     """Report the campaign in FOLDER (campaigns/NAME)."""
     from soakwatch.campaign.campaign_state import read_state
-    from soakwatch.campaign.tables.campaign_report import beside, print_result, render_html, render_markdown
+    from soakwatch.campaign.tables.campaign_checks import CampaignRendering
+    from soakwatch.campaign.tables.campaign_report import print_result
     from soakwatch.campaign.tables.comparisons import Earlier, campaign_names
-    from soakwatch.campaign.tables.data import render_csv, render_json
     from soakwatch.campaign.tables.parse import asked_table
     from soakwatch.campaign.tables.result import result_of, spec_of
     from soakwatch.core.console import CommandConsole
     from soakwatch.core.units import share
     from soakwatch.report.console import ConsoleWriter
+    from soakwatch.report.files import write_places
 
-    printed = [str(file) for file in (html_file, md_file, csv_file, json_file)].count("-")
-    if printed > 1:
-        raise click.UsageError("'-' is standard output, and may be given once")
+    places = asked_places(asked, OF_CAMPAIGNS)
     state = read_state(folder)
     spec = asked_table(spec_of(state), state.axes, table, rows, columns, figures)
     earlier = None
@@ -90,19 +71,12 @@ def command(
         earlier = Earlier(before, campaign_names(state, before), allowed)
     with CommandConsole(stderr=True).status("reading the records"):
         result = result_of(state, spec, earlier=earlier)
-    rendered: list[tuple[Path | None, Callable[[], str]]] = [
-        (html_file, lambda: render_html(result, beside(html_file or folder))),
-        (md_file, lambda: render_markdown(result)),
-        (csv_file, lambda: render_csv(result)),
-        (json_file, lambda: render_json(result)),
-    ]
-    wanted = [(file, render) for file, render in rendered if file is not None]
-    for file, render in wanted:
-        if str(file) == "-":
-            click.echo(render(), nl=False)
-        else:
-            file.write_text(render(), encoding="utf-8")
-            click.echo(f"wrote {file}", err=printed > 0)
-    if not wanted:
+    failures = write_places(CampaignRendering(result, places), places, print_report, folder)
+    for place in places:
+        if place.file is not None and place not in failures:
+            click.echo(f"wrote {place.file}", err=any(other.file is None for other in places))
+    for failure in failures.values():
+        click.echo(f"soakwatch: {failure}", err=True)
+    if not places:
         print_result(ConsoleWriter(CommandConsole()), result)
     return result.exit_code

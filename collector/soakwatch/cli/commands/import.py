@@ -152,6 +152,7 @@ def _finish(folder: Path, labels: Mapping[str, str], group: str, say: Callable[[
     from soakwatch.judge.record_verdict import judge_record, keep
     from soakwatch.record import Record, RecordView
     from soakwatch.report.files import write_reports
+    from soakwatch.report.rendering import Rendering
 
     with RecordView.open(folder) as view:
         own = labels_in(view.meta(LABELS_KEY))
@@ -171,7 +172,7 @@ def _finish(folder: Path, labels: Mapping[str, str], group: str, say: Callable[[
     if verdict is not None:
         say("writing the report")
         with RecordView.open(folder) as view:
-            failures = write_reports(view, verdict, folder)
+            failures = write_reports(Rendering(view, verdict), folder)
         shown = "; ".join((shown, *failures))
     if group:
         share(folder, group)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from soakwatch.cli.options import on_option, runs_option, set_option
+from soakwatch.cli.report_options import asked_places, print_report, report_options
+from soakwatch.report.formats import OF_RUNS
 from soakwatch.transfer.importing.command_line import given_options, is_table, options_of, table_options
 from soakwatch.transfer.sinks.addresses import HELP, is_database
 
@@ -30,6 +32,7 @@ Examples:
   soakwatch judge last --set rules.memory_growth.tolerance=2% --set rules.level.temperature=80
   soakwatch judge mailed-record.sqlite --rule memory_growth --json verdict.json
   soakwatch judge fw-7.2.tar.gz
+  soakwatch judge last --junit out/junit.xml --ctrf out/ctrf.json
   soakwatch judge runs --plan stricter.yaml --jobs 4
   soakwatch judge archive/*/ --rule memory_growth --on dask://lab:8786 --json changed.jsonl
   soakwatch judge last --against runs/20261114T200000Z-fw-7.1 --against runs/20261107T200000Z-fw-7.1
@@ -64,11 +67,8 @@ Of several records: 2 if one could not be judged, else 1 if one fails, else 3 if
 )
 @set_option
 @click.option("--rule", "names", multiple=True, show_default="all", help="Rule to apply. May be repeated.")
-@click.option(
-    "--json",
-    "json_file",
-    type=click.Path(path_type=Path),
-    help="Write verdict.json to this file ('-': print it); of several records a line of JSON each, as they come.",
+@report_options(
+    helps={"json": "Write verdict.json ('-': print it); of several records a line of JSON each, as they come."}
 )
 @click.option(
     "--method",
@@ -98,13 +98,13 @@ def command(
     plan: Path | None,
     values: tuple[str, ...],
     names: tuple[str, ...],
-    json_file: Path | None,
     method: str | None,
     runs_folder: Path,
     on: str | None,
     jobs: int | None,
     against: tuple[str, ...],
     verbose: bool,  # noqa: FBT001 - click's signature
+    asked: Mapping[str, str],
     **given: object,
 ) -> int:
     """Judge RUN (a folder, a record file, a bundle, or 'last'), a table (CSV, '-': standard input) or a database.
@@ -115,8 +115,8 @@ def command(
     from soakwatch.runs.judge_again import folder_of_records
 
     if len(runs) > 1 or on is not None or jobs is not None or folder_of_records(runs[0]):
-        return _many(runs, plan, values, names, json_file, method, runs_folder, on, jobs, against, given)
-    return _one(runs[0], plan, values, names, json_file, method, runs_folder, against, given, verbose=verbose)
+        return _many(runs, plan, values, names, asked, method, runs_folder, on, jobs, against, given)
+    return _one(runs[0], plan, values, names, asked, method, runs_folder, against, given, verbose=verbose)
 
 
 def _many(
@@ -124,7 +124,7 @@ def _many(
     plan: Path | None,
     values: tuple[str, ...],
     names: tuple[str, ...],
-    json_file: Path | None,
+    asked: Mapping[str, str],
     method: str | None,
     runs_folder: Path,
     on: str | None,
@@ -139,7 +139,8 @@ def _many(
     from soakwatch.runs.judge_again import Rules, records_in
     from soakwatch_rules.rule import Input
 
-    options = [*(["--against"] if against else []), *given_options(given)]
+    only_one = [f"--{kind}" for kind in asked if kind != "json"]
+    options = [*(["--against"] if against else []), *only_one, *given_options(given)]
     if options:
         raise click.UsageError(f"{', '.join(options)}: only valid for one RUN")
     if on is not None and jobs is not None:
@@ -156,7 +157,7 @@ def _many(
     rules = Rules(None if given_plan is None else plan_text(given_plan), str(plan or ""), names, _given(method, names))
     records = records_in(runs, runs_folder)
     with executor_for(on, jobs if jobs is None else min(jobs, len(records))) as executor:
-        return judge_many(executor, records, rules, json_file)
+        return judge_many(executor, records, rules, Path(asked["json"]) if "json" in asked else None)
 
 
 def _one(
@@ -164,7 +165,7 @@ def _one(
     plan: Path | None,
     values: tuple[str, ...],
     names: tuple[str, ...],
-    json_file: Path | None,
+    asked: Mapping[str, str],
     method: str | None,
     runs_folder: Path,
     against: tuple[str, ...],
@@ -176,17 +177,19 @@ def _one(
     from soakwatch.core.registry import rule_class
     from soakwatch.judge.record_verdict import judge_record
     from soakwatch.plan import load_plan, plan_from_text
-    from soakwatch.report.answer import answer_of
-    from soakwatch.report.json import render_json
-    from soakwatch.report.page import open_page
+    from soakwatch.report.files import write_places
+    from soakwatch.report.rendering import Rendering
     from soakwatch.report.terminal import print_verdict
     from soakwatch.runs.catalog import find_run
-    from soakwatch.runs.setup_changes import changed
     from soakwatch_rules.rule import Input
 
     for name in names:
         if Input.EARLIER in rule_class(name).spec.inputs and not against:
             raise click.UsageError(f"--rule {name} compares with earlier runs: name them with --against RUN")
+    unsealed = is_table(run) or is_database(run)
+    if unsealed and "attest" in asked:
+        raise click.UsageError(f"--attest: {run} has no seal to attest: make a run of it first with soakwatch import")
+    places = asked_places(asked, [kind for kind in OF_RUNS if not (unsealed and kind == "attest")])
     given_plan = load_plan(plan, device=False, values=values) if plan is not None else None
     with ExitStack() as stack:
         view = stack.enter_context(_opened(run, runs_folder, names, given))
@@ -209,13 +212,11 @@ def _one(
                 given=_given(method, names),
             )
         before = earlier[0] if earlier else None
-        if json_file is not None:
-            text = render_json(verdict, changed(view, before), answer_of(open_page(view, verdict, before)))
-            if str(json_file) == "-":
-                click.echo(text, nl=False)
-                return verdict.exit_code
-            json_file.write_text(text, encoding="utf-8")
-        print_verdict(view, verdict, console, before, named=named, verbose=verbose)
+        failures = write_places(Rendering(view, verdict, before), places, print_report, view.path.parent)
+        for failure in failures.values():
+            click.echo(f"soakwatch: {failure}", err=True)
+        if all(place.file is not None for place in places):
+            print_verdict(view, verdict, console, before, named=named, verbose=verbose)
     return verdict.exit_code
 
 

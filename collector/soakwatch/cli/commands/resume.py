@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import click
 
 from soakwatch.cli.options import StoppingCommand, parse_stop_on_fail, runs_option, sign_option, stop_option
 from soakwatch.cli.outlet import Terminal, outlives_terminal
+from soakwatch.cli.report_options import asked_places, report_options
 
 
 @click.command(
@@ -16,11 +18,13 @@ from soakwatch.cli.outlet import Terminal, outlives_terminal
 Examples:
   soakwatch resume last
   soakwatch resume runs/20261121T200000Z-fw-7.2
+  soakwatch resume last --junit out/junit.xml --md out/summary.md
 \b
 The planned end does not change: the run is not extended by the gap. A run whose planned end has passed
 is closed and judged by what was recorded. If the monitor was killed while it judged, or before it had written the
 reports and told hooks, recipients and sinks, that is made up for: each is told once. What it had just begun to run or
-to send may have happened, and is not done again: resume says so.
+to send may have happened, and is not done again: resume says so. Reports that the run was told to write elsewhere
+(--junit FILE) are written if resume is told so too.
 From another terminal: soakwatch watch RUN shows it, soakwatch stop RUN ends it.""",
 )
 @click.argument("run", metavar="RUN")
@@ -28,6 +32,7 @@ From another terminal: soakwatch watch RUN shows it, soakwatch stop RUN ends it.
 @click.option("--no-web", is_flag=True, help="Do not serve the live page and its API.")
 @sign_option
 @stop_option
+@report_options()
 @outlives_terminal
 def command(
     terminal: Terminal,
@@ -37,6 +42,7 @@ def command(
     sign_with: Path | None,
     timestamp: str,
     stop_on_fail: tuple[str, ...],
+    asked: Mapping[str, str],
 ) -> int:
     """Resume RUN (a folder, a record file, or 'last') until its planned end, then judge it."""
     from dataclasses import replace
@@ -50,6 +56,7 @@ def command(
     any_rule, stop_rules = parse_stop_on_fail(stop_on_fail)
     sealing = Sealing(sign_with, timestamp)
     sealing.try_out()
+    places = asked_places(asked)
     folder = find_run(run, runs_folder)
     if folder.is_file():
         folder = folder.parent
@@ -57,5 +64,10 @@ def command(
         raise RecordError(f"{folder} contains no record.sqlite: only a run in its own folder can be resumed")
     course, record, clock = resume(folder, stop_on_fail=any_rule, stop_rules=stop_rules)
     return run_to_the_end(
-        terminal, replace(course, sealing=sealing), record, clock, web=None if no_web else course.plan.web
+        terminal,
+        replace(course, sealing=sealing),
+        record,
+        clock,
+        web=None if no_web else course.plan.web,
+        places=places,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from soakwatch.cli.options import (
     stop_option,
 )
 from soakwatch.cli.outlet import Terminal, outlives_terminal
+from soakwatch.cli.report_options import asked_places, report_options
 
 
 @click.command(
@@ -28,6 +30,8 @@ Examples:
   soakwatch run plan.yaml
   soakwatch run plan.yaml --duration 10m --runs /srv/runs
   soakwatch run plan.yaml --label release=7.2 build=1841 testbed=rack-3
+  soakwatch run plan.yaml --junit out/junit.xml --md out/summary.md
+  soakwatch run plan.yaml --reports out
   soakwatch run plan.yaml --stop-on-fail=hang --stop-on-fail=reboot
   soakwatch run --target local --process nginx --duration 30m
   soakwatch run --target ssh://soak@fw1 --target 'snmp://fw1?version=2c&community=env:COMMUNITY' --duration 12h
@@ -39,6 +43,11 @@ From another terminal: soakwatch watch RUN shows it, soakwatch stop RUN ends it,
 A terminal that is lost (an SSH session that ends, the reader of a pipe) does not end the run, which is judged as ever.
 On a terminal a status panel is shown; elsewhere a line is printed at the start, at each phase, for each new finding,
 for each source that stops or resumes answering, and every ten minutes (every minute in runs of half an hour or less).
+Each run leaves report.html, report.md, verdict.json and junit.xml in its folder. --junit FILE and its like write where
+you say, with the folders above it: a folder (out/) gets the usual name, '-' is standard output, and then everything
+else goes to standard error. What cannot be written is refused before the run, and what is there is removed at its
+begin, so that nobody takes it for this run's. If a file cannot be written at the end, the run says so, and the exit
+code is still the verdict's. docs/ci.md has the CI kit.
 If the plan starts later, every source is polled once now, so that mistakes can be corrected before the start.
 If a sink is unreachable or rejects its token or bucket, the run warns and continues: the record keeps the data and
 sends it once the sink works; at the end the run waits a minute for it (soakwatch check fails in this case).
@@ -82,6 +91,7 @@ Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor
 @set_option
 @sign_option
 @stop_option
+@report_options()
 @outlives_terminal
 def command(
     terminal: Terminal,
@@ -102,6 +112,7 @@ def command(
     sign_with: Path | None,
     timestamp: str,
     stop_on_fail: tuple[str, ...],
+    asked: Mapping[str, str],
 ) -> int:
     """Run PLAN, or a soak described by the options, to its end, then judge it and write the report."""
     from dataclasses import replace
@@ -136,6 +147,7 @@ def command(
     any_rule, stop_rules = parse_stop_on_fail(stop_on_fail)
     sealing = Sealing(sign_with, timestamp)
     sealing.try_out()
+    places = asked_places(asked)
     check_outside(loaded)
     check_notifications(loaded)
     for to in destinations(loaded.sinks).values():
@@ -161,7 +173,12 @@ def command(
         )
     try:
         return run_to_the_end(
-            terminal, replace(course, sealing=sealing), record, clock, web=None if no_web else loaded.web
+            terminal,
+            replace(course, sealing=sealing),
+            record,
+            clock,
+            web=None if no_web else loaded.web,
+            places=places,
         )
     except PlanRefusedError:
         if into is None and discard(folder):

@@ -43,6 +43,7 @@ from soakwatch.record.findings import identity_of
 from soakwatch.record.queue import Committer, Notes
 from soakwatch.report.files import write_reports
 from soakwatch.report.json import render_json
+from soakwatch.report.rendering import Rendering
 from soakwatch.sources.abc import Poller
 from soakwatch.transfer.sinks.supervisor import SinkProcesses
 from soakwatch_model.finding import Outcome
@@ -495,7 +496,7 @@ def _size(folder: Path) -> int:
         return 0
 
 
-def _no_reports(_view: RecordView, _verdict: Verdict, _folder: Path) -> tuple[str, ...]:
+def _no_reports(_rendering: Rendering, _folder: Path) -> tuple[str, ...]:
     """Write no reports, for one of many nights."""
     return ()
 
