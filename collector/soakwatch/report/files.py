@@ -18,6 +18,8 @@ from soakwatch.report.rendering import Rendering, Renders
 
 REPORT_FILES = {kind: FORMATS[kind].file for kind in IN_EVERY_RUN}
 STANDARD_OUTPUT = "-"
+_NO_REPORT = frozenset({".yaml", ".yml", ".sqlite"})
+"""How plans and records end: a slip such as ``--junit plan.yaml`` must not cost one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,8 @@ def _try(place: ReportPlace) -> None:
     try:
         if file.is_dir():
             raise IsADirectoryError(0, "it is a folder")
+        if file.suffix in _NO_REPORT:
+            raise FileExistsError(0, "it is named as a plan or record")
         if file.exists() and not os.access(file, os.W_OK):
             raise PermissionError(0, "its rights do not allow it")
         if file.exists() and not file.is_file():
