@@ -309,8 +309,8 @@ def test_the_kit_is_valid_by_the_schemas_of_its_products(schema: str, words: tup
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_every_file_of_the_kit_is_checked_and_the_workflows_use_the_action_as_it_is() -> None:
-    """Inputs and outputs by their names."""
+def test_every_file_of_the_kit_is_checked_and_used_as_it_is() -> None:
+    """Workflows and documentation give the action and the template what they take."""
     files = {str(file.relative_to(KIT)) for file in KIT.rglob("*") if file.is_file()}
     assert files == {
         "github/action.yml",
@@ -326,6 +326,14 @@ def test_every_file_of_the_kit_is_checked_and_the_workflows_use_the_action_as_it
         (step,) = [step for step in job["steps"] if step.get("id") == "soakwatch"]
         assert set(step["with"]) <= set(action["inputs"])
         assert set(re.findall(r"soakwatch\.outputs\.([\w-]+)", text)) <= set(action["outputs"])
+    page = (ROOT / "docs/ci.md").read_text(encoding="utf-8")
+    shown = [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL)]
+    (step,), job = shown
+    assert set(step["with"]) <= set(action["inputs"])
+    template = yaml.safe_load((KIT / "gitlab/soakwatch.gitlab-ci.yml").read_text(encoding="utf-8"))
+    assert job["include"]["local"] == "ci/soakwatch.gitlab-ci.yml"
+    assert job["overnight"]["extends"] in template
+    assert set(job["overnight"]["variables"]) <= set(template[".soakwatch"]["variables"])
 
 
 JENKINS = """\
