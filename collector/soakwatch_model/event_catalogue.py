@@ -214,6 +214,9 @@ CATALOGUE: Final[tuple[EventKind, ...]] = (
     replace(_ADMIN, name="start.warning", about="the first polls of the run showed that something is missing"),
     replace(_ADMIN, name="label.unread", about="a label of the run could not be read"),
     replace(_ADMIN, name="run.stop", about="a stop of the run was requested", source="users"),
+    replace(
+        _ADMIN, name="run.action", about="what a user of a lab server did to the run", source="serve", explains=False
+    ),
     replace(_ADMIN, name="drill.fault", about="a drill made a fault on purpose", source="users", explains=False),
     replace(_ADMIN, name="finding.acknowledged", about="a finding was acknowledged", source="users"),
 )

@@ -168,3 +168,21 @@ def parse_stop_on_fail(given: Sequence[str]) -> tuple[bool, frozenset[str]]:
         if name not in {EVERY, *known}:
             raise click.BadParameter(f"unknown rule {name!r}{hint(name, known)}", param_hint=_STOP_ON_FAIL)
     return EVERY in given, frozenset(given) - {EVERY}
+
+
+def server_options(command: F) -> F:
+    """Add ``--server``, ``--token`` and ``--ca``, texts or None, and ``--runs``: which lab server is asked."""
+    command = click.option("--ca", metavar="FILE", help="CA bundle (PEM) to verify an HTTPS server.")(command)
+    command = click.option(
+        "--token",
+        metavar="REF",
+        show_default="SOAKWATCH_TOKEN, else that in RUNS/web.token",
+        help="Your token: env:NAME or file:PATH.",
+    )(command)
+    command = runs_option("Folder of runs whose server on this machine is asked, without --server.")(command)
+    return click.option(
+        "--server",
+        metavar="URL",
+        show_default="SOAKWATCH_SERVER, else the one that serves RUNS on this machine",
+        help="Server that was started with serve --plans.",
+    )(command)

@@ -36,6 +36,9 @@ RECORD_RESCUED = "record.rescued"
 STOP, ACKNOWLEDGED = "run.stop", "finding.acknowledged"
 """What people tell a run: to end, and that they know of a finding."""
 
+RUN_ACTION = "run.action"
+"""Event: what a user of a lab server did to the run; only the server records it."""
+
 DRILL = "drill.fault"
 """Event: what a drill breaks, from when to when; no rule may use it, or the fault would count as explained."""
 

@@ -61,13 +61,14 @@ class EventRequest:
     labels: Mapping[str, str] = field(default_factory=dict)
 
 
-def record_event(run: Path, ask: EventRequest, now_ns: int) -> StoredEvent:
+def record_event(run: Path, ask: EventRequest, now_ns: int, *, own: bool = False) -> StoredEvent:
     """Record an event in a run: its folder, or its file.
 
-    ``now_ns`` is what the clock of the run says, or the wall clock. Raises EventRefusedError (EventConflictError for
-    an event that overlaps with one of its kind, or an end without a begin), and RecordError.
+    ``now_ns`` is what the clock of the run says, or the wall clock. ``own``: a server records what it knows by itself,
+    which may be of a kind that nobody else may record, and of a run that waits. Raises EventRefusedError
+    (EventConflictError for an event that overlaps with one of its kind, or an end without a begin), and RecordError.
     """
-    check_ask(ask)
+    check_ask(ask, own=own)
     at_ns = now_ns if ask.at_ns is None else ask.at_ns
     last_ns = at_ns if ask.until_ns is None else ask.until_ns
     if last_ns < at_ns:
@@ -85,7 +86,7 @@ def record_event(run: Path, ask: EventRequest, now_ns: int) -> StoredEvent:
             raise EventRefusedError(f"the run has no target {ask.target!r}{hint(ask.target, targets)}")
         if ask.action == "end":
             return _end(kept, ask, at_ns)
-        _within_the_run(kept, ask, at_ns)
+        _within_the_run(kept, ask, at_ns, own=own)
         end_ns = None if ask.action == "begin" else last_ns
         deadline_ns = None if ask.within_s is None else at_ns + round(ask.within_s * 1e9)
         event = Event(ask.kind, ask.target, ask.object, at_ns, end_ns, dict(ask.labels), dict(ask.expect), deadline_ns)
@@ -127,12 +128,12 @@ def moment_text(time_ns: int) -> str:
     return f"{datetime.fromtimestamp(whole, UTC):%Y-%m-%dT%H:%M:%S}.{rest // 1000:06d}Z"
 
 
-def check_ask(ask: EventRequest) -> None:
-    """Refuse what makes no sense whatever the run is. Raises EventRefusedError."""
+def check_ask(ask: EventRequest, *, own: bool = False) -> None:
+    """Refuse what makes no sense whatever the run is, and what only a server may record. Raises EventRefusedError."""
     if len(ask.kind) > _MAX_KIND or EVENT_KIND.fullmatch(ask.kind) is None:
         raise EventRefusedError(f"{ask.kind[:60]!r} is not a kind of event: write a lower-case word such as failover")
-    own = is_internal(ask.kind) and ask.kind not in {STOP, ACKNOWLEDGED}
-    if own or ask.kind.startswith(_OWN):
+    reserved = is_internal(ask.kind) and ask.kind not in {STOP, ACKNOWLEDGED} and not own
+    if reserved or ask.kind.startswith(_OWN):
         raise EventRefusedError(f"{ask.kind} is reserved for the run itself: choose another kind")
     if ask.action == "end" and (ask.expect or ask.within_s is not None):
         raise EventRefusedError("expect and within belong to the start of an event: leave them out at its end")
@@ -161,9 +162,10 @@ def _check_text(name: str, text: str) -> None:
         raise EventRefusedError(f"{name} is one line of printable text, {_MAX_TEXT} characters at most")
 
 
-def _within_the_run(kept: ExternalEvents, ask: EventRequest, at_ns: int) -> None:
+def _within_the_run(kept: ExternalEvents, ask: EventRequest, at_ns: int, *, own: bool) -> None:
     start, ended = kept.meta("start_ns"), kept.meta("ended_ns")
-    if start is not None and at_ns < int(start) - SLACK_NS and ask.kind != STOP:  # a run that waits can be stopped
+    waits = own or ask.kind == STOP  # a run that waits can be stopped
+    if start is not None and at_ns < int(start) - SLACK_NS and not waits:
         raise EventRefusedError(
             f"{moment_text(at_ns)} is {_apart(at_ns, int(start))} before the run started,"
             f" {moment_text(int(start))}: it is not part of the run"

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Executor
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import parse_qs
 
@@ -19,9 +20,10 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from soakwatch.core.errors import SoakwatchError
+from soakwatch.lab.lab_model import ConflictError, LabError, NotAllowedError, UnknownError
 from soakwatch.record import RecordFullError
 from soakwatch.runs.mark_event import EventConflictError, EventRefusedError
-from soakwatch.web.auth import GUARDS, LOGIN_PAGE, Authenticator
+from soakwatch.web.auth import GUARDS, HOLDER, LOGIN_PAGE, ROLES, VIEWER, Authenticator, Client
 from soakwatch.web.endpoint import JSON, PROVED, Endpoint, EndpointRequest, May, ServedRuns
 from soakwatch.web.hosts import Guarded, Names
 
@@ -62,10 +64,10 @@ class Answers:
 
     async def _answer(self, methods: Mapping[str, Endpoint], request: Request) -> Response:
         endpoint = methods["GET" if request.method == "HEAD" else request.method]
-        may = self._may(request)
-        if may < endpoint.may:
+        client = await self._client(request)
+        if client.may < endpoint.may:
             await _drain(request)
-            return _forbidden(request, may)
+            return _forbidden(request, client, endpoint.may)
         body = await _body(request, JSON) if request.method == "POST" else b""
         run = await self._folder(request) if "run" in request.path_params else None
         known = {param.name for param in endpoint.params}
@@ -76,7 +78,8 @@ class Answers:
         path = {name: str(value) for name, value in request.path_params.items()}
         checked = EndpointRequest(
             self._runs,
-            may,
+            client.may,
+            client.user,
             run,
             path,
             words,
@@ -84,21 +87,30 @@ class Answers:
             request.headers.get("if-none-match", ""),
             request.url.scheme == "https",
         )
-        return await asyncio.get_running_loop().run_in_executor(self._pool, endpoint.answer, checked)
+        return await asyncio.get_running_loop().run_in_executor(self._pool, self._answered, endpoint, checked)
 
-    def _may(self, request: Request) -> May:
-        may = self._auth.may(request.headers.get("authorization", ""), request.cookies)
+    def _answered(self, endpoint: Endpoint, request: EndpointRequest) -> Response:
+        response = endpoint.answer(request)
+        if endpoint.deed and response.status_code < 400 and request.run is not None:
+            self._runs.audit(request.user, endpoint.deed, request.run.name)
+        return response
+
+    async def _client(self, request: Request) -> Client:
+        address = request.client.host if request.client else ""
+        client = self._auth.client(request.headers, request.cookies, address)
         proved: object = request.scope.get("state", {}).get(PROVED)
-        if may > May.NOTHING and callable(proved):
+        if client.may > May.NOTHING and callable(proved):
             proved()
-        return min(may, May.VIEW) if _is_cross_site(request) else may
+        if _is_cross_site(request, any_scheme=client.by_proxy):
+            return replace(client, may=min(client.may, May.VIEW))
+        return client
 
     async def _enter_once(self, request: Request) -> Response:
         if request.method == "HEAD":  # a link preview must not use up the code
             return Response(status_code=204)
         if self._auth.enter(str(request.path_params["code"])):
-            return self._auth.let_in(May.ACT, secure=request.url.scheme == "https")
-        if self._may(request) >= May.ACT:  # already logged in
+            return self._auth.let_in(HOLDER, secure=request.url.scheme == "https")
+        if (await self._client(request)).may >= May.ACT:  # already logged in
             return RedirectResponse("/", 303)
         return _login_page("This link was used already or has expired.", 401)
 
@@ -107,13 +119,14 @@ class Answers:
             raise HTTPException(403, "logging in from another site's page is not allowed")
         fields = parse_qs((await _body(request, "application/x-www-form-urlencoded")).decode("ascii", "replace"))
         token = fields.get("token", [""])[0].strip()
-        if self._auth.may(f"Bearer {token}", {}) >= May.ACT:
-            return self._auth.let_in(May.ACT, secure=request.url.scheme == "https")
+        client = self._auth.bearer(f"Bearer {token}")
+        if client.may > May.NOTHING:
+            return self._auth.let_in(client, secure=request.url.scheme == "https")
         return _login_page("Wrong token.", 401)
 
     async def _enter_to_view(self, request: Request) -> Response:
         if self._auth.is_view_word(str(request.path_params["word"])):
-            return self._auth.let_in(May.VIEW, secure=request.url.scheme == "https")
+            return self._auth.let_in(VIEWER, secure=request.url.scheme == "https")
         return _login_page("This link does not belong to this server.", 401)
 
     async def _folder(self, request: Request) -> Path:
@@ -125,19 +138,27 @@ class Answers:
         return folder
 
 
-def _is_cross_site(request: Request) -> bool:
-    """Whether a page of another site made the browser send this request."""
+def _is_cross_site(request: Request, *, any_scheme: bool = False) -> bool:
+    """Whether a page of another site made the browser send this request.
+
+    ``any_scheme``: behind a proxy the page may be HTTPS though this server is not.
+    """
     origin = request.headers.get("origin")
-    return origin is not None and origin != f"{request.url.scheme}://{request.headers.get('host', '')}"
+    host = request.headers.get("host", "")
+    schemes = ("http", "https") if any_scheme else (request.url.scheme,)
+    return origin is not None and origin not in {f"{scheme}://{host}" for scheme in schemes}
 
 
 def _for_people(request: Request) -> bool:
     return not request.url.path.startswith("/api/") and "text/html" in request.headers.get("accept", "")
 
 
-def _forbidden(request: Request, may: May) -> Response:
-    if may >= May.VIEW:
+def _forbidden(request: Request, client: Client, needed: May) -> Response:
+    if client.may == May.VIEW and client.user in {HOLDER.user, VIEWER.user}:
         return _error(403, "view-only access: this action needs the token")
+    if client.may >= May.VIEW:
+        role = next(name for name, may in ROLES.items() if may == needed)
+        return _error(403, f"{client.user.name} has the role {client.user.role}: this action needs the role {role}")
     if _for_people(request):
         return _login_page("", 401)
     return _error(401, _NO_TOKEN, {"www-authenticate": "Bearer"})
@@ -198,6 +219,9 @@ async def _refused(request: Request, error: Exception) -> Response:
         return _error(400, str(error))
     if isinstance(error, RecordFullError):
         return _error(507, str(error))
+    if isinstance(error, LabError):
+        kinds = ((UnknownError, 404), (ConflictError, 409), (NotAllowedError, 403))
+        return _error(next((status for kind, status in kinds if isinstance(error, kind)), 400), str(error))
     if isinstance(error, SoakwatchError):
         return _error(503, str(error))
     if not isinstance(error, ClientDisconnect):

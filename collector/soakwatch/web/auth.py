@@ -1,18 +1,28 @@
-"""Authorisation: the token allows everything, a secret derived from it only viewing; browsers get a cookie for either.
-Also the login page, and the security headers of every answer."""
+"""Who asks, and what they may do: the server's token allows everything, a secret derived from it only viewing, a
+person's token what the role allows, and a trusted proxy says who asks; browsers get a cookie for each. Also the login
+page, and the security headers of every answer."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 
+from starlette.datastructures import Headers
 from starlette.responses import RedirectResponse, Response
 
+from soakwatch.lab.lab_model import User
 from soakwatch.web.access import Token, derived, equal_in_constant_time, is_valid_code
-from soakwatch.web.endpoint import May
+from soakwatch.web.endpoint import ANYBODY, May
+from soakwatch.web.named_tokens import NamedToken, NamedTokens
+from soakwatch.web.trusted_proxy import TrustedProxy
 
-_COOKIES = {May.ACT: "act", May.VIEW: "view"}
+ROLES: Mapping[str, May] = {"viewer": May.VIEW, "operator": May.ACT, "admin": May.ADMIN}
+"""What each role may do."""
+_COOKIES = {May.ADMIN: "act", May.VIEW: "view"}
+_OWN = {May.ADMIN: User("server token", "admin"), May.VIEW: User("view-only link", "viewer")}
+"""Who is known by the server's own token alone."""
 _MAX_USED_CODES = 1000
 
 
@@ -39,10 +49,23 @@ code{background:color-mix(in srgb,currentColor 10%,transparent);padding:.1rem .3
 <p role="status">{sentence}</p>
 <p>To get a login link, run <code>soakwatch open last</code> on the machine of the run;
 for read-only access, <code>soakwatch open last --view-only</code>.</p>
-<form method="post" action="/enter"><label>Or enter the token of this server, from its file <code>web.token</code>
+<form method="post" action="/enter">
+<label>Or enter your token, or that of this server, from its file <code>web.token</code>
 <input type="password" name="token" autocomplete="off" required></label><button>Log in</button></form>
 </main></body></html>
 """
+
+
+@dataclass(frozen=True, slots=True)
+class Client:
+    """Who sends a request, and what they may do; ``by_proxy`` if a trusted proxy says so."""
+
+    may: May
+    user: User
+    by_proxy: bool = False
+
+
+NOBODY = Client(May.NOTHING, ANYBODY)
 
 
 class Authenticator:
@@ -53,24 +76,48 @@ class Authenticator:
     sites' pages cannot use. Cookies ignore ports, so the cookie's name contains the port.
     """
 
-    def __init__(self, token: Token, port: int) -> None:
+    def __init__(
+        self, token: Token, port: int, people: NamedTokens | None = None, proxy: TrustedProxy | None = None
+    ) -> None:
         self._token, self.cookie = token, f"soakwatch-{port}"
+        self._people, self._proxy = people, proxy
         self._used: list[str] = []
         self._lock = threading.Lock()
 
-    def may(self, authorization: str, cookies: Mapping[str, str]) -> May:
-        """What a client that sends these headers may do."""
-        if authorization:
-            if self._token.fits(authorization):
-                return May.ACT
-            return May.VIEW if self.is_view_word(authorization.removeprefix("Bearer ")) else May.NOTHING
-        shown = cookies.get(self.cookie, "")
-        fits = (
-            role
-            for role, word in _COOKIES.items()
-            if equal_in_constant_time(shown, derived(self._token, f"cookie {word}"))
-        )
-        return next(fits, May.NOTHING)
+    def client(self, headers: Headers, cookies: Mapping[str, str], address: str) -> Client:
+        """Who sends a request with these headers from this address. Raises SoakwatchError if the file of tokens is
+        damaged."""
+        if authorization := headers.get("authorization", ""):
+            return self.bearer(authorization)
+        proxy = self._proxy
+        if proxy is not None and proxy.trusts(address):
+            said = proxy.user(headers.getlist(proxy.user_header), headers.getlist(proxy.role_header))
+            if said is not None:
+                return Client(ROLES[said[1]], User(*said), by_proxy=True)
+        return self._by_cookie(cookies.get(self.cookie, ""))
+
+    def bearer(self, authorization: str) -> Client:
+        """Who shows the token of an Authorization header."""
+        if self._token.fits(authorization):
+            return _own(May.ADMIN)
+        if self.is_view_word(authorization.removeprefix("Bearer ")):
+            return _own(May.VIEW)
+        one = None if self._people is None else self._people.holder(authorization)
+        return NOBODY if one is None else _person(one)
+
+    def _by_cookie(self, shown: str) -> Client:
+        for role, word in _COOKIES.items():
+            if equal_in_constant_time(shown, derived(self._token, f"cookie {word}")):
+                return _own(role)
+        name, dot, signed = shown.rpartition(".")
+        one = self._people.named(name) if dot and self._people is not None else None
+        fits = one is not None and equal_in_constant_time(signed, self._signed(one))
+        return _person(one) if one is not None and fits else NOBODY
+
+    def _signed(self, one: NamedToken) -> str:
+        """What the cookie of a person proves; no longer right once the token is removed, made anew, or has another
+        role."""
+        return derived(self._token, f"cookie of {one.name} {one.role} {one.sha256}")
 
     def is_view_word(self, word: str) -> bool:
         """Whether this is the secret of the view-only link."""
@@ -84,9 +131,25 @@ class Authenticator:
             self._used = [*self._used, code][-_MAX_USED_CODES:]
         return True
 
-    def let_in(self, role: May, *, secure: bool) -> Response:
+    def let_in(self, client: Client, *, secure: bool) -> Response:
         """Redirect to the page, with the cookie set."""
         answer = RedirectResponse("/", 303, {"cache-control": "no-store"})
-        word = derived(self._token, f"cookie {_COOKIES[role]}")
+        one = None if self._people is None or client in _OWNS else self._people.named(client.user.name)
+        word = (
+            derived(self._token, f"cookie {_COOKIES[client.may]}") if one is None else f"{one.name}.{self._signed(one)}"
+        )
         answer.set_cookie(self.cookie, word, httponly=True, samesite="lax", secure=secure, path="/")
         return answer
+
+
+def _own(may: May) -> Client:
+    return Client(may, _OWN[may])
+
+
+def _person(one: NamedToken) -> Client:
+    return Client(ROLES[one.role], User(one.name, one.role))
+
+
+HOLDER, VIEWER = _own(May.ADMIN), _own(May.VIEW)
+"""Who has the token of the server, and who has its view-only link."""
+_OWNS = frozenset({HOLDER, VIEWER})

@@ -12,6 +12,8 @@ from typing import Literal, Protocol
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from soakwatch.lab.lab_model import User
+
 Schema = Mapping[str, object]
 JSON = "application/json"
 PROVED = "proved"
@@ -22,8 +24,13 @@ class May(IntEnum):
     """What a client may do; each level includes the lower ones."""
 
     NOTHING = 0
-    VIEW = 1
-    ACT = 2
+    VIEW = 1  # a viewer
+    ACT = 2  # an operator: starts, stops, marks, acknowledges
+    ADMIN = 3  # also deletes runs, and changes what a plan asks, and of whom
+
+
+ANYBODY = User("", "")
+"""Who shows no token."""
 
 
 class ServedRuns(Protocol):
@@ -39,6 +46,10 @@ class ServedRuns(Protocol):
 
     def now_ns(self) -> int:
         """The time for events, UTC ns."""
+        ...
+
+    def audit(self, user: User, action: str, run: str) -> None:
+        """Keep what a user did to a run, where such a thing is kept."""
         ...
 
     @property
@@ -67,6 +78,7 @@ class EndpointRequest:
 
     runs: ServedRuns
     may: May
+    user: User = ANYBODY
     run: Path | None = None
     path: Mapping[str, str] = field(default_factory=dict)
     words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -111,7 +123,9 @@ class Endpoint:
     HTTPException and SoakwatchError with their own message, anything else as an internal error.
 
     ``sends`` and ``gives`` are JSON Schemas of the body and of the answer; ``media`` is the answer's type if it is not
-    JSON. Paths outside of ``/api`` and ``/metrics`` are pages for people and not in the OpenAPI document.
+    JSON. ``deed`` is what an answer without an error did to the run in the path, for the audit; "" for what is kept
+    elsewhere, or changes nothing. Paths outside of ``/api`` and ``/metrics`` are pages for people and not in the
+    OpenAPI document.
     """
 
     method: Literal["GET", "POST", "DELETE"]
@@ -124,3 +138,4 @@ class Endpoint:
     gives: Schema | None = None
     media: str = JSON
     status: int = 200
+    deed: str = ""

@@ -9,6 +9,9 @@ from pathlib import Path
 
 from soakwatch.campaign.folder import RUNS, campaigns_in
 from soakwatch.core.errors import RecordError
+from soakwatch.lab.dispatcher import Dispatcher
+from soakwatch.lab.lab import Lab
+from soakwatch.lab.lab_model import User
 from soakwatch.runs.catalog import LAST, RECORD, STAMP, find_run, list_runs, unreadable
 from soakwatch.runs.summary import RunSummary, summary_of
 from soakwatch.web.json_record import line_data
@@ -18,10 +21,14 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,255}")
 
 
 class RunFolder:
-    """The runs in one folder. A run's name is that of its folder, never a path."""
+    """The runs in one folder. A run's name is that of its folder, never a path.
 
-    def __init__(self, runs: Path) -> None:
+    ``lab`` has the queue and the audit of the folder, ``dispatcher`` works on it; None where it is only viewed.
+    """
+
+    def __init__(self, runs: Path, lab: Lab | None = None, dispatcher: Dispatcher | None = None) -> None:
         self._runs = runs.absolute()
+        self.lab, self.dispatcher = lab, dispatcher
         self.summaries = Summaries(self._runs, _summary)
 
     @property
@@ -55,6 +62,11 @@ class RunFolder:
     def now_ns(self) -> int:
         """The wall clock, since a run's clock may be in another process."""
         return time.time_ns()
+
+    def audit(self, user: User, action: str, run: str) -> None:
+        """Keep what a user did to a run."""
+        if self.lab is not None:
+            self.lab.record(user, action, run)
 
     @property
     def single(self) -> bool:

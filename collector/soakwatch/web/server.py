@@ -17,6 +17,7 @@ from typing import Self
 import uvicorn
 from starlette.types import ASGIApp
 
+from soakwatch.lab.lab_model import User
 from soakwatch.plan.web import WebPlan
 from soakwatch.web.access import Token, open_listener, tls_context
 from soakwatch.web.app import Answers
@@ -25,7 +26,9 @@ from soakwatch.web.connections import MAX_HEAD_BYTES, Connection, Loop
 from soakwatch.web.endpoint import ServedRuns
 from soakwatch.web.hosts import names_of
 from soakwatch.web.listener import url_of
+from soakwatch.web.named_tokens import NamedTokens
 from soakwatch.web.routes import endpoints
+from soakwatch.web.trusted_proxy import TrustedProxy
 
 _START_S, _END_S = 10.0, 5.0
 _THREADS = 4
@@ -71,12 +74,21 @@ class Served:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
 
-def serve(plan: WebPlan, token: Token, runs: ServedRuns, listener: socket.socket | None = None) -> Served:
-    """Start serving runs, on ``listener`` if given. Raises as ``open_listener`` does."""
+def serve(
+    plan: WebPlan,
+    token: Token,
+    runs: ServedRuns,
+    listener: socket.socket | None = None,
+    *,
+    people: NamedTokens | None = None,
+    proxy: TrustedProxy | None = None,
+) -> Served:
+    """Start serving runs, on ``listener`` if given, also to ``people`` with tokens of their own, and to those whom a
+    trusted ``proxy`` has logged in. Raises as ``open_listener`` does."""
     context = tls_context(plan)
     listener = listener or open_listener(plan)
     pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="web")
-    auth = Authenticator(token, listener.getsockname()[1])
+    auth = Authenticator(token, listener.getsockname()[1], people, proxy)
     names = names_of(listener, plan.names, plan.cert)
     server = uvicorn.Server(_config(Answers(runs, auth, pool).application(endpoints(), names), context))
     # Keep what strangers send off the run's terminal, and lines that could contain a token.
@@ -108,6 +120,9 @@ class OneRun:
     def now_ns(self) -> int:
         """The run's clock."""
         return self._now_ns()
+
+    def audit(self, user: User, action: str, run: str) -> None:
+        """Nothing: the run's own record has what is done to it."""
 
     @property
     def single(self) -> bool:

@@ -1,4 +1,4 @@
-"""Serve a folder of runs: a page to filter, compare and delete runs, the page of each run, and the HTTP API."""
+"""Serve a folder of runs: pages to find, compare and delete them, the HTTP API, and with --plans a queue of plans."""
 
 from __future__ import annotations
 
@@ -6,11 +6,17 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from soakwatch.runs.catalog import DEFAULT_RUNS
+
+if TYPE_CHECKING:
+    from soakwatch.web.run_folder import RunFolder
 
 _LINK_VALID_S = 3600.0
 
@@ -26,12 +32,15 @@ def _no_port(_context: click.Context, _parameter: click.Parameter, port: str | N
 Examples:
   soakwatch serve
   soakwatch serve /srv/runs --listen 127.0.0.1:8800
+  soakwatch serve /srv/runs --plans /srv/plans
   soakwatch serve --listen 192.0.2.7:8443 --cert web.pem --key web.key --token env:SOAK_TOKEN
   curl -H "Authorization: Bearer $(cat runs/web.token)" -H 'Content-Type: application/json'
        -d '{"kind": "failover", "expect": {"reboot": 1}, "within": "5m"}' http://127.0.0.1:8720/api/runs/last/events
 \b
 A running soak serves its own page (its first line shows the address); this command serves finished runs as well.
-The token is kept in DIR/web.token, which only you can read, unless --token names another.
+The token is kept in DIR/web.token, which only you can read, unless --token names another. More people: soakwatch token.
+With --plans the server starts, queues, schedules and stops the plans of a folder (soakwatch submit, soakwatch queue,
+the page Queue). Runs are processes of their own, which go on when the server ends or is killed.
 Addresses other than loopback require TLS. Ctrl-C ends the server."""
 )
 @click.argument("folder", metavar="[DIR]", type=click.Path(path_type=Path), default=DEFAULT_RUNS)
@@ -48,19 +57,64 @@ Addresses other than loopback require TLS. Ctrl-C ends the server."""
     show_default="its address, localhost, and the names of the certificate",
     help="Further name that browsers ask for, such as that of a proxy. May be repeated.",
 )
+@click.option(
+    "--plans", type=click.Path(path_type=Path), metavar="DIR", help="Folder of plans that users may run and schedule."
+)
+@click.option(
+    "--at-once",
+    type=click.IntRange(1, 64),
+    default=4,
+    show_default=True,
+    help="Runs on different testbeds that may go on at once.",
+)
+@click.option(
+    "--trust-proxy",
+    "proxies",
+    multiple=True,
+    metavar="ADDRESS",
+    help="Address of a proxy that logs users in and names them in headers. May be repeated.",
+)
+@click.option(
+    "--user-header", default="X-Remote-User", show_default=True, metavar="NAME", help="Header of the proxy: the user."
+)
+@click.option(
+    "--role-header",
+    default="X-Remote-Role",
+    show_default=True,
+    metavar="NAME",
+    help="Header of the proxy: viewer, operator or admin.",
+)
 def command(
-    folder: Path, listen: str, token: str | None, cert: str | None, key: str | None, names: tuple[str, ...]
+    folder: Path,
+    listen: str,
+    token: str | None,
+    cert: str | None,
+    key: str | None,
+    names: tuple[str, ...],
+    plans: Path | None,
+    at_once: int,
+    proxies: tuple[str, ...],
+    user_header: str,
+    role_header: str,
 ) -> None:
     """Serve the pages and the API of the runs in DIR (default: runs) until Ctrl-C."""
     from soakwatch.core.errors import SoakwatchError
+    from soakwatch.core.private_files import make_private_folder
     from soakwatch.core.secrets import reference
     from soakwatch.plan.web import PORT, WebPlan, address
     from soakwatch.web.access import one_time_code, token_for, write_address
     from soakwatch.web.listener import remove_address
-    from soakwatch.web.run_folder import RunFolder
+    from soakwatch.web.named_tokens import NamedTokens
     from soakwatch.web.server import serve
+    from soakwatch.web.trusted_proxy import trusted_proxy
 
+    if plans is not None and not folder.exists():
+        make_private_folder(folder)  # a lab server has its first run still to come
     if not folder.is_dir():
+        if str(folder) == "token":
+            raise click.UsageError(
+                "people get tokens by a command of its own: soakwatch token add NAME --role operator"
+            )
         raise SoakwatchError(f"{folder} is not a folder: name a folder of runs, or start a run first")
     try:
         plan = WebPlan(
@@ -76,11 +130,18 @@ def command(
         ) from None
     address(plan)
     shown = token_for(plan, folder)
+    people, proxy = NamedTokens(folder), trusted_proxy(proxies, user_header, role_header) if proxies else None
+    people.all()  # a damaged file is told now, not to the first who asks
+    hidden = [] if token is None else [token.removeprefix("env:")]
     ended = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())
-    with serve(plan, shown, RunFolder(folder)) as served:
-        click.echo(f"serving {folder} at {served.url}" + (f" (token in {shown.file})" if shown.file else ""))
+    with (
+        _lab(folder, plans, at_once, hidden, audited=bool(proxies or people.all())) as runs,
+        serve(plan, shown, runs, people=people, proxy=proxy) as served,
+    ):
+        what = "" if plans is None else f", and runs plans of {plans}"
+        click.echo(f"serving {folder} at {served.url}" + (f" (token in {shown.file})" if shown.file else "") + what)
         if sys.stdout.isatty():
             code = one_time_code(shown, time.time() + _LINK_VALID_S)
             click.echo(f"page by a one-time link (for a new one: soakwatch open {folder}):\n{served.url}/enter/{code}")
@@ -95,3 +156,23 @@ def command(
     if not ended.is_set():
         raise SoakwatchError("the server ended unexpectedly: start it again")
     click.echo("ended")
+
+
+@contextmanager
+def _lab(folder: Path, plans: Path | None, at_once: int, hidden: list[str], *, audited: bool) -> Iterator[RunFolder]:
+    """The folder as it is served: with a queue if there are plans, with the audit alone if people have roles."""
+    from soakwatch.lab.dispatcher import Dispatcher
+    from soakwatch.lab.lab import Lab
+    from soakwatch.lab.plans_folder import PlansFolder
+    from soakwatch.web.run_folder import RunFolder
+
+    if plans is None and not audited:
+        yield RunFolder(folder)
+        return
+    lab = Lab(folder, None if plans is None else PlansFolder(plans))
+    try:
+        dispatcher = Dispatcher(lab, at_once, hidden)
+        with dispatcher.working():
+            yield RunFolder(folder, lab, dispatcher)
+    finally:
+        lab.close()

@@ -46,10 +46,11 @@ ENDPOINTS = (
     Endpoint(
         "DELETE",
         "/api/runs/{run}",
-        May.ACT,
+        May.ADMIN,
         "Delete a run with everything in its folder; 409 while it is being written.",
         _delete,
         params=(Param("confirm", "the name of the run again", required=True),),
         gives={"type": "object", "properties": {"deleted": {"type": "string"}}, "required": ["deleted"]},
+        deed="delete",
     ),
 )

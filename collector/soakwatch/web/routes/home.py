@@ -23,7 +23,14 @@ def _home(request: EndpointRequest) -> Response:
         (only,) = request.runs.listed()
         return RedirectResponse(f"/runs/{quote(str(only['run']), safe='')}/", 303, {"cache-control": "no-store"})
     campaigns = bool(campaigns_in(request.runs.path))
-    return page("runs.html.jinja", folder=str(request.runs.path), acting=request.may >= May.ACT, campaigns=campaigns)
+    lab = request.runs.lab is not None
+    return page(
+        "runs.html.jinja",
+        folder=str(request.runs.path),
+        acting=request.may >= May.ADMIN,
+        campaigns=campaigns,
+        lab=lab,
+    )
 
 
 def _summaries(request: EndpointRequest) -> Response:

@@ -16,13 +16,19 @@ _SECURITY: dict[May, list[dict[str, list[str]]]] = {
     May.NOTHING: [],
     May.VIEW: [{"token": []}, {"cookie": []}],
     May.ACT: [{"token": []}, {"cookie": []}],
+    May.ADMIN: [{"token": []}, {"cookie": []}],
 }
 
-_IN_PATHS = {"run": "the name of a run's folder, or last", "campaign": "the name of a campaign's folder"}
+_IN_PATHS = {
+    "run": "the name of a run's folder, or last",
+    "campaign": "the name of a campaign's folder",
+    "job": "the number of a job",
+    "schedule": "the number of a schedule, such as s3",
+}
 _REFUSALS = {
     "400": "The request is invalid.",
     "401": "The token is missing or wrong.",
-    "403": "View-only access does not allow this action.",
+    "403": "The role of the token does not allow this action.",
     "404": "Not found.",
     "408": "The body did not arrive in time.",
     "413": "The body is too large.",
@@ -92,9 +98,9 @@ def _errors(endpoint: Endpoint) -> dict[str, object]:
     statuses = {"default"}
     if endpoint.may is not May.NOTHING:
         statuses.add("401")
-    if endpoint.may is May.ACT:
+    if endpoint.may >= May.ACT:
         statuses.add("403")
-    if "{run}" in endpoint.path or "{campaign}" in endpoint.path:
+    if "{" in endpoint.path or endpoint.path.startswith("/api/lab"):
         statuses.add("404")
     if endpoint.params or endpoint.sends is not None:
         statuses.add("400")

@@ -6,6 +6,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse, Response
 
 from soakwatch.runs.stop_run import MAX_REASON_LENGTH, stop_run
+from soakwatch.web.auth import HOLDER
 from soakwatch.web.endpoint import Endpoint, EndpointRequest, May
 from soakwatch.web.json_events import event_data
 from soakwatch.web.routes.state import STATES
@@ -22,7 +23,9 @@ def reason_of(request: EndpointRequest) -> str:
 def _stop(request: EndpointRequest) -> Response:
     reason = reason_of(request)
     state = STATES.read(request.folder, request.runs.now_ns())
-    return JSONResponse(event_data(stop_run(request.folder, state, reason, "page")), 202)
+    user = request.user
+    by = f"{user.name} ({user.role})" if user.role and user != HOLDER.user else "page"
+    return JSONResponse(event_data(stop_run(request.folder, state, reason, by)), 202)
 
 
 ENDPOINTS = (
@@ -35,5 +38,6 @@ ENDPOINTS = (
         sends={"type": "object", "properties": {"reason": {"type": "string", "maxLength": MAX_REASON_LENGTH}}},
         gives={"type": "object", "description": "the event that records it"},
         status=202,
+        deed="stop",
     ),
 )

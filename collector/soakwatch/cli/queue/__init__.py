@@ -1,0 +1,1 @@
+"""The commands of ``soakwatch queue``, one a file, each with a click command called ``command``."""

@@ -1,0 +1,113 @@
+"""Times of schedules in the notation of cron, as cron reads them; the arithmetic of the calendar is APScheduler's."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from apscheduler.triggers.cron import CronTrigger
+
+from soakwatch.lab.lab_model import LabError
+
+_DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+_SHORT = {
+    "@hourly": "0 * * * *",
+    "@daily": "0 0 * * *",
+    "@midnight": "0 0 * * *",
+    "@weekly": "0 0 * * 0",
+    "@monthly": "0 0 1 * *",
+}
+_EXAMPLE = "write minute hour day month weekday, such as '0 20 * * mon-fri'"
+_RANGE = re.compile(r"(\*|[a-z0-9]+)(?:-([a-z0-9]+))?(?:/(\d+))?")
+
+
+def check_cron(text: str, zone: str) -> None:
+    """Raises LabError if this is no schedule, or one that never comes."""
+    if next_time(text, zone, 0) is None:
+        raise LabError(f"the schedule {text!r} never comes: there is no such day")
+
+
+def next_time(text: str, zone: str, after_ns: int) -> int | None:
+    """The first time (UTC ns) behind ``after_ns`` at which a schedule comes; None if it never does. Raises LabError.
+
+    >>> from soakwatch.runs.mark_event import moment, moment_text
+    >>> friday = moment("2026-11-27T20:00:00Z")
+    >>> moment_text(next_time("0 20 * * mon-fri", "UTC", friday))[:16]
+    '2026-11-30T20:00'
+    >>> moment_text(next_time("0 20 * * 1-5", "UTC", friday))[:16]
+    '2026-11-30T20:00'
+    """
+    trigger = _trigger(text, zone)
+    begin = datetime.fromtimestamp(after_ns // 10**9, UTC) + timedelta(seconds=1)
+    found: datetime | None = trigger.get_next_fire_time(None, begin)
+    return None if found is None else round(found.timestamp()) * 10**9
+
+
+def zone_of(name: str) -> ZoneInfo:
+    """A time zone by its name. Raises LabError."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise LabError(f"{name[:60]!r} is not a time zone: write one such as Europe/Vienna, or UTC") from None
+
+
+def local_zone() -> str:
+    """The name of this machine's time zone, UTC if it has none."""
+    from tzlocal import get_localzone_name
+
+    try:
+        name = get_localzone_name() or "UTC"
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError, LookupError):
+        return "UTC"
+    return name
+
+
+def _trigger(text: str, zone: str) -> CronTrigger:
+    words = _SHORT.get(text.strip().lower(), text).lower().split()
+    if len(words) != 5:
+        raise LabError(f"{text[:80]!r} is not a schedule: {_EXAMPLE}")
+    minute, hour, day, month, weekday = words
+    if day != "*" and weekday != "*":
+        raise LabError(
+            f"{text[:80]!r} names days of the month and of the week, which programs read in different ways: leave one"
+            " of them as *, and make two schedules if both are meant"
+        )
+    try:
+        return CronTrigger(
+            minute=minute, hour=hour, day=day, month=month, day_of_week=_weekdays(weekday), timezone=zone_of(zone)
+        )
+    except ValueError as error:
+        raise LabError(f"{text[:80]!r} is not a schedule ({str(error)[:120]}): {_EXAMPLE}") from None
+
+
+def _weekdays(text: str) -> str:
+    """Days of the week as names: to APScheduler 0 is Monday, to cron Sunday, and 7 too.
+
+    >>> _weekdays("1-5"), _weekdays("sat,0"), _weekdays("fri-mon"), _weekdays("*")
+    ('mon,tue,wed,thu,fri', 'sat,sun', 'fri,sat,sun,mon', '*')
+    """
+    if text == "*":
+        return text
+    days: list[str] = []
+    for part in text.split(","):
+        match = _RANGE.fullmatch(part)
+        if match is None:
+            raise ValueError(f"no day of the week: {part[:20]}")
+        first, last, step = match.groups()
+        begin = 0 if first == "*" else _weekday(first)
+        end = 6 if first == "*" else begin if last is None and step is None else _weekday(last or "sat")
+        end += 7 * (end < begin)
+        if int(step or 1) < 1:
+            raise ValueError(f"no step: {part[:20]}")
+        days += [_DAYS[day % 7] for day in range(begin, end + 1, int(step or 1))]
+    return ",".join(dict.fromkeys(days))
+
+
+def _weekday(text: str) -> int:
+    if text in _DAYS:
+        return _DAYS.index(text)
+    if text.isdecimal() and int(text) <= 7:
+        return int(text)
+    raise ValueError(f"no day of the week: {text[:20]}")
