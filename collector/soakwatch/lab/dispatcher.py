@@ -7,19 +7,19 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from shutil import rmtree
 
 from soakwatch.campaign.folder import CAMPAIGNS
-from soakwatch.campaign.locks import held, holder, testbed_file
+from soakwatch.campaign.locks import held, testbed_file
 from soakwatch.core.errors import RecordError, SoakwatchError
 from soakwatch.core.event_kinds import RUN_ACTION
 from soakwatch.core.private_files import make_private_folder, write_private
 from soakwatch.core.supervised_child import python_module
-from soakwatch.lab.job_files import ALIVE, BEGUN, STOP, is_alive, job_folder, log_tail, read_result, take_lock
+from soakwatch.lab.job_files import ALIVE, BEGUN, STOP, holder, is_alive, job_folder, log_tail, read_result, take_lock
 from soakwatch.lab.lab import KEPT_JOBS, Lab
 from soakwatch.lab.lab_model import SERVER, VERDICTS, Deed, Job, JobState, Testbed
 from soakwatch.lab.plans_folder import CAMPAIGN, Planned
@@ -39,13 +39,21 @@ _ASKED = "asked"  # the file of a job that says that the record of its run has t
 
 
 class Dispatcher:
-    """Works on a lab's queue in a thread until closed. ``hidden`` are variables that runs do not get.
+    """Works on a lab's queue in a thread until closed. ``hidden`` are variables that runs do not get; ``command`` makes
+    the command of a job.
 
     ``waits`` says, for a job that could begin but for something outside of the queue, what that is.
     """
 
-    def __init__(self, lab: Lab, at_once: int = AT_ONCE, hidden: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        lab: Lab,
+        at_once: int = AT_ONCE,
+        hidden: Collection[str] = (),
+        command: Callable[[Job, Planned, Path, Path], tuple[str, ...]] | None = None,
+    ) -> None:
         self._lab, self.at_once, self._hidden = lab, at_once, frozenset(hidden)
+        self._command = command or command_of
         self.waits: Mapping[int, str] = {}
         self._changed, self._over = threading.Event(), threading.Event()
         self._children: list[subprocess.Popen[bytes]] = []
@@ -64,6 +72,8 @@ class Dispatcher:
             self._over.set()
             self._changed.set()
             thread.join(30.0)
+            for child in self._children:
+                child.returncode = child.poll() or 0  # it goes on, of which Popen would warn
 
     def _work(self) -> None:
         while not self._over.is_set():
@@ -206,7 +216,7 @@ class Dispatcher:
             str(folder),
             ",".join(map(str, locks)),
             "--",
-            *_command(job, planned, place, lab.runs),
+            *self._command(job, planned, place, lab.runs),
         )
         environment = {name: text for name, text in os.environ.items() if name not in self._hidden}
         try:
@@ -271,8 +281,8 @@ class Dispatcher:
             self._lab.store.tell(deed)
 
 
-def _command(job: Job, planned: Planned, place: Path, runs: Path) -> tuple[str, ...]:
-    """The command of a job."""
+def command_of(job: Job, planned: Planned, place: Path, runs: Path) -> tuple[str, ...]:
+    """The command of a job, whose run or campaign is to be in ``place``."""
     if job.kind == CAMPAIGN:
         return python_module("soakwatch.cli", "campaign", "run", str(planned.file), "--folder", str(place))
     labels = [word for name, text in job.order.labels.items() for word in ("--label", f"{name}={text}")]
@@ -288,7 +298,7 @@ def _held_elsewhere(job: Job) -> str:
     for name in job.testbed.names:
         file = testbed_file(name)
         if held(file):
-            return f"{name} is held by {holder(file)}"
+            return f"{name} is held by {holder(file) or 'another program'}"
     return ""
 
 

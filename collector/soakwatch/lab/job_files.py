@@ -49,6 +49,13 @@ def take_lock(file: Path) -> int | None:
     return descriptor
 
 
+def holder(file: Path) -> str:
+    """Who holds the lock of a testbed, in the words that they left there; "" if they left none."""
+    with suppress(OSError):
+        return " ".join(file.read_text(encoding="utf-8", errors="replace").split())[:300]
+    return ""
+
+
 def is_alive(folder: Path) -> bool:
     """Whether a process of a job goes on."""
     try:
