@@ -140,13 +140,14 @@ def command(
         _lab(folder, plans, at_once, hidden, audited=bool(proxies or people.all())) as runs,
         serve(plan, shown, runs, people=people, proxy=proxy) as served,
     ):
-        what = "" if plans is None else f", and runs plans of {plans}"
-        click.echo(f"serving {folder} at {served.url}" + (f" (token in {shown.file})" if shown.file else "") + what)
-        if sys.stdout.isatty():
-            code = one_time_code(shown, time.time() + _LINK_VALID_S)
-            click.echo(f"page by a one-time link (for a new one: soakwatch open {folder}):\n{served.url}/enter/{code}")
         try:
-            write_address(folder, served.url)
+            write_address(folder, served.url)  # before it is said: who reads that may ask at once
+            what = "" if plans is None else f", and runs plans of {plans}"
+            click.echo(f"serving {folder} at {served.url}" + (f" (token in {shown.file})" if shown.file else "") + what)
+            if sys.stdout.isatty():
+                code = one_time_code(shown, time.time() + _LINK_VALID_S)
+                click.echo(f"page by a one-time link (for a new one: soakwatch open {folder}):")
+                click.echo(f"{served.url}/enter/{code}")
             while served.alive and not ended.wait(1.0):
                 pass
         except OSError as error:

@@ -78,8 +78,9 @@ def command(
         if as_json:
             click.echo(json.dumps(job, indent=2, ensure_ascii=False))
         else:
-            waits = f"; {job['waits']}" if job.get("waits") else ""
-            click.echo(said(f"job {job['id']}: {plan} on {job['testbed']}, place {job['place']} in the queue{waits}"))
+            where = f"place {job['place']} in the queue" if job["place"] is not None else str(job["state"])
+            waits = f"; {job['waits']}" if job["waits"] else ""
+            click.echo(said(f"job {job['id']}: {plan} on {job['testbed']}, {where}{waits}"))
         if not wait:
             return 0
     return wait_for(lab, job, quiet=as_json)

@@ -104,10 +104,11 @@ def _job(request: EndpointRequest) -> Response:
 
 def _one(lab: Lab, dispatcher: Dispatcher, number: int) -> Mapping[str, object]:
     """A job, with its place in the queue if it waits."""
-    job = lab.job(number)
+    with lab.store.still():
+        job = lab.job(number)
+        running, queue = lab.store.jobs(JobState.RUNNING), lab.store.jobs(JobState.QUEUED)
     if job.state is not JobState.QUEUED:
         return job_data(job)
-    running, queue = lab.store.jobs(JobState.RUNNING), lab.store.jobs(JobState.QUEUED)
     before = [other for other in queue if other.rank < job.rank]
     words = waiting_words(job, running, before, dispatcher.waits.get(job.id, ""), dispatcher.at_once)
     return job_data(job, len(before) + 1, words)
