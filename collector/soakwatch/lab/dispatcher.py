@@ -315,9 +315,9 @@ def _ended(job: Job, folder: Path, lab: Lab) -> Job:
     last = _last_words(folder)
     place = lab.runs / job.folder
     if code == 2:
-        with suppress(OSError):
-            place.rmdir()
-        kept = job.folder if place.exists() else ""
+        from soakwatch.engine.start import discard  # heavy: most jobs begin
+
+        kept = job.folder if place.exists() and not discard(place) else ""
         return replace(job, state=JobState.REFUSED, end_ns=end_ns, reason=last, folder=kept)
     how = "its processes were killed" if code is None else f"its command ended with code {code}"
     again = f"soakwatch {'campaign resume' if job.kind == CAMPAIGN else 'resume'} {place} goes on with it"
