@@ -66,8 +66,8 @@ def job_of_schedule(lab: LabServer, schedule: str) -> Answer:
         time.sleep(_ASK_EVERY_S)
 
 
-def wait_for(lab: LabServer, job: Answer, *, quiet: bool = False) -> int:
-    """Wait until a job is over, and say how it stands when that changes; returns its exit code."""
+def wait_for(lab: LabServer, job: Answer, *, quiet: bool = False) -> Answer:
+    """Wait until a job is over, and say how it stands when that changes; returns it as it is then."""
     shown = ""
     while job.get("exit_code") is None:
         words = str(job["state"]) + (f": {job['waits']}" if job.get("waits") else "")
@@ -88,8 +88,7 @@ def wait_for(lab: LabServer, job: Answer, *, quiet: bool = False) -> int:
         click.echo(said(f"job {job['id']} {verdict}{reason}"))
         if job.get("page"):
             click.echo(said(f"page  {lab.base}{job['page']}"))
-    code = job["exit_code"]
-    return code if isinstance(code, int) else EXIT_BROKEN
+    return job
 
 
 def _patiently(lab: LabServer, path: str) -> Answer:

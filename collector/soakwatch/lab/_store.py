@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import cast
 
 from soakwatch.core.private_files import open_private
-from soakwatch.lab.lab_model import Deed, Job, JobState, LabError, Order, Schedule, Testbed, User
+from soakwatch.lab.lab_model import Deed, Job, JobState, Order, Schedule, StoreError, Testbed, User
 
 VERSION = 1
 _BUSY_S = 30.0
@@ -38,12 +38,14 @@ _TABLES = (
 class Store:
     """The kept state. For several threads; what is read within ``change`` is not changed by another meanwhile.
 
-    Raises LabError if the file cannot be used.
+    Raises StoreError if the file cannot be used.
     """
 
     def __init__(self, file: Path) -> None:
         self._lock = threading.RLock()
         self._depth = 0
+        self.version = 0
+        """Rises with every change: what was made of the state holds until then."""
         try:
             open_private(file, append=True).close()  # its mode is right before anything is in it
             self._db = sqlite3.connect(file, timeout=_BUSY_S, check_same_thread=False, isolation_level=None)
@@ -55,10 +57,10 @@ class Store:
                 if (kept := self.meta("version")) == "":
                     self.set_meta("version", str(VERSION))
             if kept and kept != str(VERSION):
-                raise LabError(f"{file} is of another version of Soakwatch ({kept}): use that one, or move it away")
+                raise StoreError(f"{file} is of another version of Soakwatch ({kept}): use that one, or move it away")
         except (sqlite3.Error, OSError) as error:
             why = error.strerror if isinstance(error, OSError) else str(error)
-            raise LabError(f"the queue {file} cannot be used ({why}): check the file and its folder") from None
+            raise StoreError(f"the queue {file} cannot be used ({why}): check the file and its folder") from None
 
     def close(self) -> None:
         """Close the file; what was changed is kept."""
@@ -67,7 +69,7 @@ class Store:
 
     @contextmanager
     def change(self) -> Iterator[None]:
-        """One transaction: kept whole at its end, or not at all if the block raises. Raises LabError."""
+        """One transaction: kept whole at its end, or not at all if the block raises. Raises StoreError."""
         with self._lock:
             if self._depth:  # within another one
                 yield
@@ -81,10 +83,11 @@ class Store:
                     self._db.execute("ROLLBACK")
                     raise
                 self._db.execute("COMMIT")
+                self.version += 1
             except sqlite3.Error as error:
                 if self._db.in_transaction:
                     self._db.execute("ROLLBACK")
-                raise LabError(f"the queue cannot be written ({error}): check the disk of the runs folder") from None
+                raise StoreError(f"the queue cannot be written ({error}): check the disk of the runs folder") from None
             finally:
                 self._depth -= 1
 
@@ -216,7 +219,7 @@ class Store:
             try:
                 return self._db.execute(statement, values).fetchall()
             except sqlite3.Error as error:
-                raise LabError(f"the queue cannot be read ({error}): check the disk of the runs folder") from None
+                raise StoreError(f"the queue cannot be read ({error}): check the disk of the runs folder") from None
 
 
 def _text(thing: Job | Schedule | Deed) -> str:

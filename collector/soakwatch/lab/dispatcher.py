@@ -42,7 +42,8 @@ class Dispatcher:
     """Works on a lab's queue in a thread until closed. ``hidden`` are variables that runs do not get; ``command`` makes
     the command of a job.
 
-    ``waits`` says, for a job that could begin but for something outside of the queue, what that is.
+    ``waits`` says, for a job that could begin but for something outside of the queue, what that is; ``trouble`` why the
+    queue is not worked on, "" if it is.
     """
 
     def __init__(
@@ -55,10 +56,12 @@ class Dispatcher:
         self._lab, self.at_once, self._hidden = lab, at_once, frozenset(hidden)
         self._command = command or command_of
         self.waits: Mapping[int, str] = {}
+        self.trouble = ""
         self._changed, self._over = threading.Event(), threading.Event()
         self._children: list[subprocess.Popen[bytes]] = []
         self._forgot_s = float("-inf")
         self._told: set[str] = set()
+        self._seen = -1
         lab.wake = self._changed.set
 
     @contextmanager
@@ -79,17 +82,21 @@ class Dispatcher:
         while not self._over.is_set():
             try:
                 self.step()
-            except (SoakwatchError, OSError) as error:
+                self.trouble = ""
+            except Exception as error:  # noqa: BLE001 - what is wrong with one job must not end the work on all others
                 self._complain(error)
             self._changed.wait(_TICK_S)
             self._changed.clear()
 
     def _complain(self, error: Exception) -> None:
         """Say an error once: a full disk is met twice a second."""
-        text = str(error) if isinstance(error, SoakwatchError) else f"{type(error).__name__}: {error}"
+        text = str(error) if isinstance(error, SoakwatchError) else type(error).__name__
+        if isinstance(error, OSError):
+            text = f"{error.filename or 'the runs folder'}: {error.strerror}"
+        self.trouble = text
         if text not in self._told:
             self._told.add(text)
-            sys.stderr.write(f"soakwatch: warning: the queue: {text}\n")
+            sys.stderr.write(f"soakwatch: warning: the queue is not worked on: {text}\n")
 
     def step(self) -> None:
         """Do what there is to do now: end, stop, schedule, start, tell."""
@@ -147,14 +154,17 @@ class Dispatcher:
 
     def _start_what_can(self) -> None:
         store = self._lab.store
+        if store.version == self._seen and not self.waits:
+            return  # nothing has changed since it was found that nothing can start
+        self._seen = store.version
         running = store.jobs(JobState.RUNNING)
-        taken: list[Testbed] = [job.testbed for job in running]
+        taken: set[Testbed] = {job.testbed for job in running}
         waits: dict[int, str] = {}
         free = self.at_once - len(running)
         for job in store.jobs(JobState.QUEUED):
             # One that waits keeps its place before later ones for the same testbed.
             blocked = any(job.testbed.conflicts(bed) for bed in taken)
-            taken.append(job.testbed)
+            taken.add(job.testbed)
             if blocked or free <= 0:
                 continue
             if words := _held_elsewhere(job):
@@ -162,6 +172,8 @@ class Dispatcher:
                 continue
             if self._start(job):
                 free -= 1
+            else:
+                self._seen = -1  # it is tried again: its testbed's lock may have been looked at just then
         self.waits = waits
 
     def _start(self, job: Job) -> bool:

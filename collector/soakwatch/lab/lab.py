@@ -34,7 +34,7 @@ from soakwatch.lab.lab_model import (
 from soakwatch.lab.plans_folder import CAMPAIGN, Planned, PlansFolder, require_open
 from soakwatch.runs.mark_event import moment_text
 
-MAX_QUEUED, MAX_SCHEDULES = 1000, 200
+MAX_QUEUED, MAX_SCHEDULES = 500, 200
 GRACE_S = 600.0
 """A time that passed while no server ran is made up for if it is not longer ago than this."""
 KEPT_JOBS = 1000

@@ -16,6 +16,10 @@ class LabError(SoakwatchError):
     """What was asked of the queue cannot be done; ``str()`` is one sentence with the remedy."""
 
 
+class StoreError(LabError):
+    """The file of the queue cannot be read or written."""
+
+
 class UnknownError(LabError):
     """There is no such plan, job or schedule."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ _MAX_CELLS = 300  # of a campaign whose hosts are looked for
 _LOOPBACK = frozenset({"localhost", "::1", ""})
 _OPEN_KEYS = frozenset({"duration", "phases", "rules", "stop_on_fail", "name"})
 _OPEN_LEAVES = frozenset({"interval", "timeout"})
+_PLAIN_VALUE = re.compile(r"[\w .]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +129,12 @@ def require_open(values: tuple[str, ...]) -> None:
     and intervals.
     """
     for word in values:
-        path = word.partition("=")[0].split(".")
-        if path[0] in _OPEN_KEYS or (path[0] == "targets" and path[-1] in _OPEN_LEAVES):
+        name, _, value = word.partition("=")
+        path = name.split(".")
+        if path[0] in _OPEN_KEYS:
+            continue
+        of_source = path[0] == "targets" and len(path) == 5 and path[2] == "sources" and path[-1] in _OPEN_LEAVES
+        if of_source and _PLAIN_VALUE.fullmatch(value.strip()):
             continue
         shown = ".".join(path)[:80]
         raise NotAllowedError(

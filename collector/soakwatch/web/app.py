@@ -20,7 +20,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from soakwatch.core.errors import SoakwatchError
-from soakwatch.lab.lab_model import ConflictError, LabError, NotAllowedError, UnknownError
+from soakwatch.lab.lab_model import ConflictError, LabError, NotAllowedError, StoreError, UnknownError
 from soakwatch.record import RecordFullError
 from soakwatch.runs.mark_event import EventConflictError, EventRefusedError
 from soakwatch.web.auth import GUARDS, HOLDER, LOGIN_PAGE, ROLES, VIEWER, Authenticator, Client
@@ -220,7 +220,7 @@ async def _refused(request: Request, error: Exception) -> Response:
     if isinstance(error, RecordFullError):
         return _error(507, str(error))
     if isinstance(error, LabError):
-        kinds = ((UnknownError, 404), (ConflictError, 409), (NotAllowedError, 403))
+        kinds = ((UnknownError, 404), (ConflictError, 409), (NotAllowedError, 403), (StoreError, 507))
         return _error(next((status for kind, status in kinds if isinstance(error, kind)), 400), str(error))
     if isinstance(error, SoakwatchError):
         return _error(503, str(error))

@@ -106,6 +106,7 @@ STATE: Schema = {
     "type": "object",
     "properties": {
         "at_once": {"type": "integer", "description": "runs that may go on at once"},
+        "trouble": {"type": "string", "description": "why the queue is not worked on; empty if it is"},
         "running": {"type": "array", "items": JOB},
         "queue": {"type": "array", "items": JOB},
         "recent": {"type": "array", "items": JOB, "description": "jobs that are over, the newest first"},

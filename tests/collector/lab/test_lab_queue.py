@@ -17,7 +17,7 @@ from soakwatch.campaign.locks import testbed_file as lock_of
 from soakwatch.core.errors import PlanError
 from soakwatch.lab.job_files import is_alive, job_folder, log_tail, take_lock
 from soakwatch.lab.lab import Lab
-from soakwatch.lab.lab_model import ConflictError, JobState, LabError, NotAllowedError, Order, UnknownError
+from soakwatch.lab.lab_model import ConflictError, Job, JobState, LabError, NotAllowedError, Order, UnknownError
 from soakwatch.lab.plans_folder import PlansFolder
 
 
@@ -222,3 +222,23 @@ def test_a_folder_has_one_server(server: LabOf, plans: Path) -> None:
         Lab(work.lab.runs, PlansFolder(plans))
     assert (work.lab.runs / ".lab" / "queue.sqlite").stat().st_mode & 0o777 == 0o600
     assert (work.lab.runs / ".lab").stat().st_mode & 0o777 == 0o700
+
+
+def test_what_goes_wrong_is_told_and_the_queue_is_worked_on_again(
+    server: LabOf, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once on the terminal, and on the page until it is over."""
+    work = server()
+    real = work.lab.store.jobs
+
+    def full(state: JobState) -> list[Job]:
+        raise OSError(28, "No space left on device", "queue.sqlite")
+
+    with work.dispatcher.working():
+        monkeypatch.setattr(work.lab.store, "jobs", full)
+        wait_until(lambda: work.dispatcher.trouble != "", "what is wrong")
+        assert work.dispatcher.trouble == "queue.sqlite: No space left on device"
+        monkeypatch.setattr(work.lab.store, "jobs", real)
+        wait_until(lambda: work.dispatcher.trouble == "", "work as before")
+    told = capsys.readouterr().err
+    assert told == "soakwatch: warning: the queue is not worked on: queue.sqlite: No space left on device\n"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
+import jsonschema
 import pytest
 from tests.collector.conftest import record_run
 from tests.collector.lab.conftest import plan_text
@@ -21,6 +22,7 @@ from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record, RecordView
 from soakwatch.web.access import Token, derived
 from soakwatch.web.endpoint import Endpoint, May
+from soakwatch.web.json_lab import DEED, JOB, PLAN, SCHEDULE, STATE
 from soakwatch.web.named_tokens import ROLES, NamedTokens
 from soakwatch.web.routes import endpoints
 from soakwatch.web.run_folder import RunFolder
@@ -294,9 +296,58 @@ def test_the_state_of_the_queue_is_sent_once(own_door: Door) -> None:
         assert (first.status_code, again.status_code) == (200, 304)
         assert first.json()["queue"][0]["plan"] == "night.yaml"
         assert first.json()["queue"][0]["labels"] == {"x": "<script>"}
+        jsonschema.validate(first.json(), STATE)
+        jsonschema.validate(client.get("/api/lab/jobs/1").json(), JOB)
         assert client.get("/api/lab/jobs/1").json()["place"] == 1
         assert client.get("/api/lab/jobs/x").status_code == 404
         assert client.get("/api/lab/plans").json()["plans"][0]["testbed"] == "192.0.2.1"
+
+
+def test_every_answer_of_the_queue_is_as_the_document_says(own_door: Door) -> None:
+    """Of all that is asked for and done; a number that is none is not found."""
+    with own_door.client(own_door.tokens["operator"]) as client:
+        order = {"plan": "night.yaml", "labels": {"release": "7.2"}, "set": ["duration=2h"]}
+        answers = [
+            (client.post("/api/lab/jobs", json=order), 201, JOB),
+            (client.post("/api/lab/jobs", json=order), 201, JOB),
+            (client.post("/api/lab/jobs/2/move", json={"to": "up"}), 200, JOB),
+            (client.post("/api/lab/jobs/2/cancel", json={"reason": "x"}), 200, JOB),
+            (client.post("/api/lab/schedules", json={**order, "cron": "@daily"}), 201, SCHEDULE),
+            (client.post("/api/lab/schedules", json={**order, "at": "2099-01-01T00:00:00Z"}), 201, SCHEDULE),
+            (client.post("/api/lab/schedules/s1/disable", json={}), 200, SCHEDULE),
+            (client.post("/api/lab/schedules/1/enable", json={}), 200, SCHEDULE),
+            (client.post("/api/lab/schedules/s1/start", json={}), 201, JOB),
+            (client.delete("/api/lab/schedules/s1"), 200, SCHEDULE),
+            (client.get("/api/lab"), 200, STATE),
+        ]
+        for answer, status, schema in answers:
+            assert answer.status_code == status, answer.text
+            jsonschema.validate(answer.json(), schema)
+        for deed in client.get("/api/lab/deeds?limit=500").json()["deeds"]:
+            jsonschema.validate(deed, DEED)
+        for plan in client.get("/api/lab/plans").json()["plans"]:
+            jsonschema.validate(plan, PLAN)
+        assert client.get("/api/lab/jobs/1/log").text == ""
+        refusals = [
+            (client.get("/api/lab/jobs/99"), 404),
+            (client.get("/api/lab/jobs/" + "9" * 30), 404),
+            (client.post("/api/lab/jobs/2/cancel", json={}), 409),
+            (client.post("/api/lab/jobs/1/move", json={"to": "left"}), 400),
+            (client.post("/api/lab/jobs", json={**order, "plan": "../x.yaml"}), 404),
+            (client.post("/api/lab/jobs", json={**order, "nice": 1}), 400),
+            (client.post("/api/lab/jobs", json={**order, "labels": [1]}), 400),
+            (client.post("/api/lab/jobs", json={**order, "set": "duration=1h"}), 400),
+            (client.post("/api/lab/jobs", json={"plan": 7}), 400),
+            (client.post("/api/lab/schedules", json=order), 400),
+            (client.post("/api/lab/schedules", json={**order, "cron": "@daily", "at": "now"}), 400),
+            (client.post("/api/lab/schedules", json={**order, "at": "tomorrow"}), 400),
+            (client.delete("/api/lab/schedules/s1"), 404),
+        ]
+        for answer, status in refusals:
+            assert (answer.status_code, "error" in answer.json()) == (status, True), answer.text
+        bad = client.post("/api/lab/jobs", json={**order, "set": ["duration=never", "phases=[]"]})
+        assert bad.status_code == 400
+        assert bad.json()["problems"][0] == bad.json()["error"]
 
 
 def test_a_viewer_of_runs_without_a_queue_has_none(tmp_path: Path) -> None:

@@ -164,6 +164,7 @@ def _lab(folder: Path, plans: Path | None, at_once: int, hidden: list[str], *, a
     """The folder as it is served: with a queue if there are plans, with the audit alone if people have roles."""
     from soakwatch.lab.dispatcher import Dispatcher
     from soakwatch.lab.lab import Lab
+    from soakwatch.lab.lab_model import JobState
     from soakwatch.lab.plans_folder import PlansFolder
     from soakwatch.web.run_folder import RunFolder
 
@@ -175,5 +176,7 @@ def _lab(folder: Path, plans: Path | None, at_once: int, hidden: list[str], *, a
         dispatcher = Dispatcher(lab, at_once, hidden)
         with dispatcher.working():
             yield RunFolder(folder, lab, dispatcher)
+        if going := len(lab.store.jobs(JobState.RUNNING)):
+            click.echo(f"{going} {'runs go' if going > 1 else 'run goes'} on: the next server takes the verdicts")
     finally:
         lab.close()

@@ -33,7 +33,7 @@ Exit codes with --wait: 0 pass, 1 fail, 2 refused, 3 inconclusive or cancelled, 
 @set_option
 @label_option("Label of the run, such as release=7.2.")
 @click.option("--wait", is_flag=True, help="Wait for the end, and return the verdict as the exit code.")
-@click.option("--json", "as_json", is_flag=True, help="Print the job or schedule as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the job (with --wait at its end) or schedule as JSON.")
 @server_options
 def command(
     plan: str,
@@ -66,21 +66,22 @@ def command(
     if at or cron:
         when = {"at": moment_of(at)} if at else {"cron": cron or "", **({"zone": zone} if zone else {})}
         made = lab.ask("POST", "/api/lab/schedules", {**order, **when})
-        if as_json:
+        if as_json and not wait:
             click.echo(json.dumps(made, indent=2, ensure_ascii=False))
-        else:
+        elif not as_json:
             click.echo(said(f"schedule {made['id']}: {plan}, next at {str(made['next'])[:19]}Z"))
         if not wait:
             return 0
         job = job_of_schedule(lab, str(made["id"]))
     else:
         job = lab.ask("POST", "/api/lab/jobs", order)
-        if as_json:
-            click.echo(json.dumps(job, indent=2, ensure_ascii=False))
-        else:
+        if not as_json:
             where = f"place {job['place']} in the queue" if job["place"] is not None else str(job["state"])
             waits = f"; {job['waits']}" if job["waits"] else ""
             click.echo(said(f"job {job['id']}: {plan} on {job['testbed']}, {where}{waits}"))
-        if not wait:
-            return 0
-    return wait_for(lab, job, quiet=as_json)
+    if wait:
+        job = wait_for(lab, job, quiet=as_json)
+    if as_json:
+        click.echo(json.dumps(job, indent=2, ensure_ascii=False))
+    code = job["exit_code"]
+    return code if isinstance(code, int) else 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Mapping
 from typing import cast
 
@@ -14,7 +12,7 @@ from soakwatch.core.errors import PlanError
 from soakwatch.lab.dispatcher import Dispatcher
 from soakwatch.lab.job_files import job_folder, log_tail
 from soakwatch.lab.lab import Lab
-from soakwatch.lab.lab_model import JobState, Order
+from soakwatch.lab.lab_model import Order
 from soakwatch.runs.mark_event import moment
 from soakwatch.web.endpoint import JSON, Endpoint, EndpointRequest, May, Param, Schema
 from soakwatch.web.json_lab import (
@@ -29,11 +27,12 @@ from soakwatch.web.json_lab import (
     job_data,
     plan_data,
     schedule_data,
-    waiting_words,
 )
+from soakwatch.web.lab_state import DEEDS, LabStates, one_job
 from soakwatch.web.run_folder import RunFolder
 
-_RECENT, _DEEDS, _MAX_DEEDS = 50, 25, 500
+_STATES = LabStates()
+_MAX_DEEDS = 500
 _LOG_BYTES = 64 * 1024
 _HEADERS = {"cache-control": "no-store"}
 _ORDER: Schema = {
@@ -65,31 +64,11 @@ def _planned(answer: Callable[[EndpointRequest], Response]) -> Callable[[Endpoin
 
 def _state(request: EndpointRequest) -> Response:
     lab, dispatcher = lab_of(request)
-    content = json.dumps(lab_state(lab, dispatcher), ensure_ascii=True, separators=(",", ":")).encode()
-    headers = {"etag": f'"{hashlib.sha256(content).hexdigest()[:24]}"', "cache-control": "no-cache"}
-    if request.known == headers["etag"]:
+    content, tag = _STATES.read(lab, dispatcher)
+    headers = {"etag": tag, "cache-control": "no-cache"}
+    if request.known == tag:
         return Response(status_code=304, headers=headers)
     return Response(content, media_type=JSON, headers=headers)
-
-
-def lab_state(lab: Lab, dispatcher: Dispatcher) -> Mapping[str, object]:
-    """All that the page shows, as ``STATE`` describes it."""
-    store = lab.store
-    with store.still():
-        running, queue = store.jobs(JobState.RUNNING), store.jobs(JobState.QUEUED)
-        recent, schedules, deeds = store.ended_jobs(_RECENT), store.schedules(), store.deeds(_DEEDS)
-    waits, most = dispatcher.waits, dispatcher.at_once
-    return {
-        "at_once": most,
-        "running": [job_data(job) for job in running],
-        "queue": [
-            job_data(job, place, waiting_words(job, running, queue[: place - 1], waits.get(job.id, ""), most))
-            for place, job in enumerate(queue, 1)
-        ],
-        "recent": [job_data(job) for job in recent],
-        "schedules": [schedule_data(made) for made in schedules],
-        "deeds": [deed_data(deed) for deed in deeds],
-    }
 
 
 def _plans(request: EndpointRequest) -> Response:
@@ -99,19 +78,7 @@ def _plans(request: EndpointRequest) -> Response:
 
 def _job(request: EndpointRequest) -> Response:
     lab, dispatcher = lab_of(request)
-    return JSONResponse(_one(lab, dispatcher, _number(request, "job")), headers=_HEADERS)
-
-
-def _one(lab: Lab, dispatcher: Dispatcher, number: int) -> Mapping[str, object]:
-    """A job, with its place in the queue if it waits."""
-    with lab.store.still():
-        job = lab.job(number)
-        running, queue = lab.store.jobs(JobState.RUNNING), lab.store.jobs(JobState.QUEUED)
-    if job.state is not JobState.QUEUED:
-        return job_data(job)
-    before = [other for other in queue if other.rank < job.rank]
-    words = waiting_words(job, running, before, dispatcher.waits.get(job.id, ""), dispatcher.at_once)
-    return job_data(job, len(before) + 1, words)
+    return JSONResponse(one_job(lab, dispatcher, _number(request, "job")), headers=_HEADERS)
 
 
 def _log(request: EndpointRequest) -> Response:
@@ -125,7 +92,7 @@ def _submit(request: EndpointRequest) -> Response:
     lab, dispatcher = lab_of(request)
     given = _given(request, {"plan", "labels", "set"})
     job = lab.submit(_order(given), request.user, any_value=request.may >= May.ADMIN)
-    return JSONResponse(_one(lab, dispatcher, job.id), 201)
+    return JSONResponse(one_job(lab, dispatcher, job.id), 201)
 
 
 def _cancel(request: EndpointRequest) -> Response:
@@ -137,7 +104,7 @@ def _cancel(request: EndpointRequest) -> Response:
 def _move(request: EndpointRequest) -> Response:
     lab, dispatcher = lab_of(request)
     job = lab.move(_number(request, "job"), _text(_given(request, {"to"}), "to"), request.user)
-    return JSONResponse(_one(lab, dispatcher, job.id))
+    return JSONResponse(one_job(lab, dispatcher, job.id))
 
 
 def _schedule(request: EndpointRequest) -> Response:
@@ -177,7 +144,7 @@ def _enabled(request: EndpointRequest, *, on: bool) -> Response:
 def _start(request: EndpointRequest) -> Response:
     lab, dispatcher = lab_of(request)
     job = lab.start_now(_number(request, "schedule"), request.user)
-    return JSONResponse(_one(lab, dispatcher, job.id), 201)
+    return JSONResponse(one_job(lab, dispatcher, job.id), 201)
 
 
 def _remove(request: EndpointRequest) -> Response:
@@ -188,7 +155,7 @@ def _remove(request: EndpointRequest) -> Response:
 def _deeds(request: EndpointRequest) -> Response:
     lab, _ = lab_of(request)
     before = request.whole("before", 2**63 - 1, 1)
-    limit = request.whole("limit", _DEEDS, 1, _MAX_DEEDS)
+    limit = request.whole("limit", DEEDS, 1, _MAX_DEEDS)
     return JSONResponse({"deeds": [deed_data(deed) for deed in lab.store.deeds(limit, before)]}, headers=_HEADERS)
 
 

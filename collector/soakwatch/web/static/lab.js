@@ -31,6 +31,8 @@
     draw("queue", state.queue, () => labTables.queue(byId("queue"), state.queue, acting, act));
     draw("schedules", state.schedules, () => labTables.schedules(byId("schedules"), state.schedules, acting, act));
     draw("recent", state.recent, () => labTables.recent(byId("recent"), state.recent));
+    byId("trouble").hidden = state.trouble === "";
+    byId("trouble").textContent = state.trouble === "" ? "" : `The queue is not worked on: ${state.trouble}. What runs goes on.`;
     newest = state.deeds;
     drawDeeds();
     const words = `${number(state.running.length, "running")}, ${number(state.queue.length, "waiting")}, ${number(state.schedules.length, state.schedules.length === 1 ? "schedule" : "schedules")}`;
