@@ -163,7 +163,7 @@ def test_a_viewer_sees_everything_and_no_button(queue: Shown, tabs: Opens) -> No
     page.locator("#schedules tbody tr").wait_for()
     assert page.locator("main button:visible").count() == 0
     assert page.locator("#order").count() == 0
-    assert "role viewer" in page.locator("main").inner_text()
+    assert "Logged in as viewer-anna (viewer)" in page.locator("main").inner_text()
     assert page.locator("#queue tbody tr").count() == 3
 
 

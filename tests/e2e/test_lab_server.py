@@ -195,6 +195,36 @@ def test_the_verdicts_of_real_runs_are_exit_codes(lab: LabServer) -> None:
     out, _ = waiting.communicate(timeout=240)
     assert waiting.returncode == 4, out
     assert "its processes were killed: soakwatch resume" in out
+    broken = lab.state()["recent"][0]
+    assert lab.soakwatch("queue", "resume", "6").stdout == f"job 7 goes on with {broken['run']}\n"
+    folder = lab.folder / "runs" / str(broken["run"])
+    wait_until(lambda: lab.ids("running") == [7], "the start of the job that goes on")
+
+    def gap_is_noted() -> bool:
+        with RecordView.open(folder) as view:
+            return any(stored.event.kind == "gap" for stored in view.events())
+
+    wait_until(gap_is_noted, "the gap in the record")
+    assert lab.soakwatch("queue", "cancel", "7").returncode == 0
+    wait_until(lambda: lab.ids("running") == [], "the end of the run")
+    assert lab.state()["recent"][0]["state"] == "ended"
+
+
+@pytest.mark.slow
+def test_a_campaign_is_stopped_and_judged_by_what_it_has(lab: LabServer) -> None:
+    """As by Ctrl-C; its runs are in the folder of the campaign, which the pages show."""
+    text = "plan: long.yaml\nmatrix: {pace: {set: targets.me.sources.local.interval, values: [1s, 2s]}}\n"
+    (lab.folder / "plans" / "sweep.yaml").write_text(text)
+    assert lab.soakwatch("submit", "sweep.yaml").returncode == 0
+    wait_until(lambda: bool(list((lab.folder / "runs").glob("campaigns/*/runs/*/record.sqlite"))), "its first run")
+    lab.kill()
+    lab.again()
+    (job,) = lab.state()["running"]
+    assert (job["kind"], str(job["page"]).startswith("/campaigns/")) == ("campaign", True)
+    assert lab.soakwatch("queue", "cancel", "1").stdout == "job 1 is stopping, and is judged then\n"
+    wait_until(lambda: lab.ids("running") == [], "the end of the campaign")
+    (over,) = lab.state()["recent"]
+    assert (over["state"], over["verdict"]) == ("ended", "inconclusive")
 
 
 @pytest.mark.slow

@@ -212,7 +212,8 @@ class Dispatcher:
     def _spawn(self, job: Job, planned: Planned, folder: Path, locks: list[int]) -> bool:
         lab = self._lab
         now_ns = lab.now_ns()
-        place = new_folder(lab.runs / CAMPAIGNS.name if job.kind == CAMPAIGN else lab.runs, planned.name, now_ns)
+        parent = lab.runs / CAMPAIGNS.name if job.kind == CAMPAIGN else lab.runs
+        place = lab.runs / job.resumes if job.resumes else new_folder(parent, planned.name, now_ns)
         begun = replace(job, state=JobState.RUNNING, begin_ns=now_ns, folder=place.relative_to(lab.runs).as_posix())
         with lab.store.change():
             lab.store.put_job(begun)
@@ -258,7 +259,7 @@ class Dispatcher:
             )
 
     def _drop_empty(self, job: Job) -> None:
-        if job.folder:
+        if job.folder and not job.resumes:
             with suppress(OSError):
                 (self._lab.runs / job.folder).rmdir()
 
@@ -294,7 +295,10 @@ class Dispatcher:
 
 
 def command_of(job: Job, planned: Planned, place: Path, runs: Path) -> tuple[str, ...]:
-    """The command of a job, whose run or campaign is to be in ``place``."""
+    """The command of a job, whose run or campaign is to be in ``place``, or is there and was broken off."""
+    if job.resumes:
+        words = ("campaign", "resume", str(place)) if job.kind == CAMPAIGN else ("resume", str(place), "--no-web")
+        return python_module("soakwatch.cli", *words)
     if job.kind == CAMPAIGN:
         return python_module("soakwatch.cli", "campaign", "run", str(planned.file), "--folder", str(place))
     labels = [word for name, text in job.order.labels.items() for word in ("--label", f"{name}={text}")]
@@ -329,7 +333,7 @@ def _ended(job: Job, folder: Path, lab: Lab) -> Job:
     if code == 2:
         from soakwatch.engine.start import discard  # heavy: most jobs begin
 
-        kept = job.folder if place.exists() and not discard(place) else ""
+        kept = job.folder if place.exists() and (job.resumes or not discard(place)) else ""
         return replace(job, state=JobState.REFUSED, end_ns=end_ns, reason=last, folder=kept)
     how = "its processes were killed" if code is None else f"its command ended with code {code}"
     again = f"soakwatch {'campaign resume' if job.kind == CAMPAIGN else 'resume'} {place} goes on with it"

@@ -141,6 +141,22 @@ class Lab:
         self.wake()
         return job
 
+    def resume(self, number: int, user: User) -> Job:
+        """Queue a job that goes on with one that was broken off, in the same folder. Raises LabError, PlanError."""
+        broken = self.job(number)
+        if broken.state is not JobState.BROKEN or not broken.folder:
+            raise ConflictError(f"job {number} was not broken off ({broken.state}): submit its plan again")
+        planned = self.plans.read(broken.order)
+        with self.store.change():
+            for other in (*self.store.jobs(JobState.QUEUED), *self.store.jobs(JobState.RUNNING)):
+                if other.resumes == broken.folder:
+                    raise ConflictError(f"job {other.id} goes on with job {number} already")
+            job = self._add(broken.order, planned, user, resumes=broken.folder)
+            assert job is not None, "it has no time of a schedule"
+            self._note(user, "resume", job, f"of job {number}")
+        self.wake()
+        return job
+
     def move(self, number: int, to: str, user: User) -> Job:
         """Move a job that waits: ``up`` or ``down`` by one, or to the ``top``. Raises LabError."""
         with self.store.change():
@@ -286,14 +302,21 @@ class Lab:
         return self.plans.read(order)
 
     def _add(
-        self, order: Order, planned: Planned, user: User, *, schedule: int | None = None, due_ns: int | None = None
+        self,
+        order: Order,
+        planned: Planned,
+        user: User,
+        *,
+        schedule: int | None = None,
+        due_ns: int | None = None,
+        resumes: str = "",
     ) -> Job | None:
         if len(self.store.jobs(JobState.QUEUED)) >= MAX_QUEUED:
             raise ConflictError(f"{MAX_QUEUED} jobs wait, which is the most: cancel some first")
         return self.store.add_job(
             Job(
                 0, order, planned.kind, planned.testbed, planned.digest, planned.planned_s, user, self.now_ns(),
-                schedule=schedule, due_ns=due_ns,
+                schedule=schedule, due_ns=due_ns, resumes=resumes,
             )
         )  # fmt: skip
 

@@ -99,8 +99,9 @@ class Job:
     """One run or campaign that was asked for. Times are UTC ns, None where it has not come to that.
 
     ``kind`` is "run" or "campaign". ``rank`` orders those that wait. ``schedule`` made it for the time ``due_ns``.
-    ``folder`` is the folder of its run or campaign below that of all runs, "" before it begins. ``stop_ns`` is when it
-    was asked to end. ``note`` is what else is to be known, such as that the plan was changed while it waited.
+    ``folder`` is the folder of its run or campaign below that of all runs, "" before it begins; ``resumes`` that of one
+    that was broken off, with which it goes on. ``stop_ns`` is when it was asked to end. ``note`` is what else is to be
+    known, such as that the plan was changed while it waited.
     """
 
     id: int
@@ -124,6 +125,7 @@ class Job:
     verdict: str | None = None
     reason: str = ""
     note: str = ""
+    resumes: str = ""
 
     @property
     def over(self) -> bool:

@@ -48,6 +48,7 @@ JOB: Schema = {
         "stopping": {"type": "boolean", "description": "it was asked to end, and is not over yet"},
         "run": {"type": "string", "description": "the run or campaign, for use in paths; empty before it begins"},
         "page": {"type": "string", "description": "the path of its page"},
+        "resumes": {"type": "string", "description": "the run or campaign that it goes on with; empty for a new one"},
     },
     "required": ["id", "plan", "kind", "state", "verdict", "exit_code", "reason", "user", "testbed", "run"],
 }
@@ -146,6 +147,7 @@ def job_data(job: Job, place: int | None = None, waits: str = "") -> Mapping[str
         "stopping": job.stop_ns is not None and not job.over,
         "run": run,
         "page": page,
+        "resumes": job.resumes.rpartition("/")[2],
     }
 
 

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import cast
 from urllib.parse import urlsplit
 
+from httpx import Response
+
 from soakwatch.core.errors import PlanError, SoakwatchError
 from soakwatch.core.secrets import Secret, secret
 from soakwatch.runs.catalog import ADDRESS_FILE, TOKEN_FILE
@@ -50,29 +52,45 @@ class LabServer:
 
     def ask(self, method: str, path: str, body: Mapping[str, object] | None = None) -> Answer:
         """The answer to a request. Raises PlanError with all problems of a plan, NoAnswerError, SoakwatchError."""
+        return self._checked(self._sent(method, path, body))
+
+    def text(self, path: str) -> str:
+        """The text at a path. Raises as ``ask``."""
+        response = self._sent("GET", path, None)
+        if not response.is_success:
+            self._checked(response)
+        return response.text
+
+    def _sent(self, method: str, path: str, body: Mapping[str, object] | None) -> Response:
         url = f"{self.base}{path}"
         headers = {"authorization": f"Bearer {self.token}", "content-type": "application/json"}
         owner, context = f"the token of {self.token_name}", tls_context(url, self.ca)
-        netloc = urlsplit(self.base).netloc
         try:
             with sync_client(headers, _WAIT_S, owner=owner, context=context) as client:
-                response = client.request(method, url, content=json.dumps(body or {}).encode())
+                return client.request(method, url, content=json.dumps(body or {}).encode())
         except REQUEST_ERRORS as error:
-            raise NoAnswerError(failure_of(error, netloc, _WAIT_S, _REMEDIES).text) from None
+            raise NoAnswerError(failure_of(error, self._netloc, _WAIT_S, _REMEDIES).text) from None
+
+    def _checked(self, response: Response) -> Answer:
         try:
             data: object = response.json()
         except ValueError:
             data = None
+        status, netloc = response.status_code, self._netloc
         if not isinstance(data, dict):
-            raise SoakwatchError(f"{netloc} answers with {response.status_code} and no JSON: it is no Soakwatch server")
-        if response.status_code < 300:
+            raise SoakwatchError(f"{netloc} answers with {status} and no JSON: it is no Soakwatch server")
+        if status < 300:
             return cast("dict[str, object]", data)
         problems = data.get("problems")
         if isinstance(problems, list) and problems:
             raise PlanError(*(str(problem) for problem in problems))
-        if response.status_code == 401:
+        if status == 401:
             raise SoakwatchError(f"{netloc} rejects the token of {self.token_name}: ask its admin for one")
-        raise SoakwatchError(str(data.get("error", f"{netloc} answers with {response.status_code}"))[:1000])
+        raise SoakwatchError(str(data.get("error", f"{netloc} answers with {status}"))[:1000])
+
+    @property
+    def _netloc(self) -> str:
+        return urlsplit(self.base).netloc
 
 
 def lab_server(url: str | None, token: str | None, ca: str | None, runs: Path) -> LabServer:

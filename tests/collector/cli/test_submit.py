@@ -193,6 +193,8 @@ def test_a_run_that_goes_on_is_stopped_and_its_process_gets_no_token(
         assert soakwatch("queue", "cancel", "1").stdout == "job 1 is stopping, and is judged then\n"
         assert "stopping" in soakwatch("queue", "list").stdout
         wait_until(lambda: log_tail(folder, 99) != "", "the output of the job")
-        assert log_tail(folder, 99) == "said so \n"
+        assert soakwatch("queue", "log", "1").stdout == "said so \n"
+        assert "there is no job 9" in soakwatch("queue", "log", "9").stderr
+        assert "job 1 was not broken off (running)" in soakwatch("queue", "resume", "1").stderr
         (folder / "stop").touch()
         wait_until(lambda: lab.job(1).over, "the end of the job")

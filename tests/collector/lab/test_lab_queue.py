@@ -15,6 +15,7 @@ from tests.commands import wait_until
 
 from soakwatch.campaign.locks import testbed_file as lock_of
 from soakwatch.core.errors import PlanError
+from soakwatch.lab.dispatcher import command_of
 from soakwatch.lab.job_files import is_alive, job_folder, log_tail, take_lock
 from soakwatch.lab.lab import Lab
 from soakwatch.lab.lab_model import ConflictError, Job, JobState, LabError, NotAllowedError, Order, UnknownError
@@ -154,6 +155,17 @@ def test_the_run_goes_on_when_only_the_process_that_watches_it_is_killed(server:
     job = work.lab.job(number)
     assert (job.state, job.exit_code) == (JobState.BROKEN, 4)
     assert "its processes were killed: soakwatch resume " in job.reason
+    again = work.lab.resume(number, BERT)
+    with pytest.raises(ConflictError, match=f"job {again.id} goes on with job {number} already"):
+        work.lab.resume(number, BERT)
+    work.step(again.id)
+    assert work.lab.job(again.id).folder == job.folder
+    plans = PlansFolder(work.lab.plans.path)
+    command = command_of(again, plans.read(again.order), work.lab.runs / again.resumes, work.lab.runs)
+    assert command[2:] == ("soakwatch.cli", "resume", str(work.lab.runs / job.folder), "--no-web")
+    assert work.ends(again.id, 0).verdict == "pass"
+    with pytest.raises(ConflictError, match="was not broken off"):
+        work.lab.resume(again.id, BERT)
 
 
 def test_a_run_that_does_not_see_the_request_is_interrupted(server: LabOf) -> None:

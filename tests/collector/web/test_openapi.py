@@ -44,6 +44,7 @@ BODIES: Mapping[str, Mapping[str, object]] = {
     "/api/lab/jobs": {"plan": "night.yaml", "labels": {"release": "7.2"}, "set": ["duration=2h"]},
     "/api/lab/jobs/{job}/cancel": {"reason": "the rack is needed"},
     "/api/lab/jobs/{job}/move": {"to": "up"},
+    "/api/lab/jobs/{job}/resume": {},
     "/api/lab/schedules": {"plan": "night.yaml", "cron": "0 20 * * mon-fri", "zone": "Europe/Vienna"},
     "/api/lab/schedules/{schedule}/enable": {},
     "/api/lab/schedules/{schedule}/disable": {},

@@ -1,4 +1,4 @@
-"""The queue of a lab server: list it, cancel and move jobs, and disable schedules."""
+"""The queue of a lab server: list it, cancel, move and resume jobs, and disable schedules."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ Examples:
   soakwatch queue move 17 up
   soakwatch queue cancel 17 --reason "the rack is needed"
   soakwatch queue disable s3
+  soakwatch queue log 17
 \b
 Jobs are numbers (17), schedules have an s before theirs (s3); soakwatch submit makes both.""",
 )

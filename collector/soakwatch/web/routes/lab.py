@@ -101,6 +101,12 @@ def _cancel(request: EndpointRequest) -> Response:
     return JSONResponse(job_data(lab.cancel(_number(request, "job"), request.user, reason)))
 
 
+def _resume(request: EndpointRequest) -> Response:
+    lab, dispatcher = lab_of(request)
+    _given(request, set())
+    return JSONResponse(one_job(lab, dispatcher, lab.resume(_number(request, "job"), request.user).id), 201)
+
+
 def _move(request: EndpointRequest) -> Response:
     lab, dispatcher = lab_of(request)
     job = lab.move(_number(request, "job"), _text(_given(request, {"to"}), "to"), request.user)
@@ -170,7 +176,7 @@ def _given(request: EndpointRequest, known: set[str]) -> Mapping[str, object]:
     """The body. Raises HTTPException 400 for a key that is none."""
     given = request.json()
     if unknown := sorted(set(given) - known):
-        raise HTTPException(400, f"unknown key {unknown[0][:40]!r}: send {', '.join(sorted(known))}")
+        raise HTTPException(400, f"unknown key {unknown[0][:40]!r}: send {', '.join(sorted(known)) or '{}'}")
     return given
 
 
@@ -243,6 +249,16 @@ ENDPOINTS = (
         _cancel,
         sends=_body({"reason": {"type": "string"}}),
         gives=JOB,
+    ),
+    Endpoint(
+        "POST",
+        "/api/lab/jobs/{job}/resume",
+        May.ACT,
+        "Queue a job that goes on with one that was broken off. 409 if it was not.",
+        _planned(_resume),
+        sends=_NOTHING,
+        gives=JOB,
+        status=201,
     ),
     Endpoint(
         "POST",

@@ -30,7 +30,7 @@
     draw("running", state.running, () => labTables.running(byId("running"), state.running, acting, act));
     draw("queue", state.queue, () => labTables.queue(byId("queue"), state.queue, acting, act));
     draw("schedules", state.schedules, () => labTables.schedules(byId("schedules"), state.schedules, acting, act));
-    draw("recent", state.recent, () => labTables.recent(byId("recent"), state.recent));
+    draw("recent", state.recent, () => labTables.recent(byId("recent"), state.recent, acting, act));
     byId("trouble").hidden = state.trouble === "";
     byId("trouble").textContent = state.trouble === "" ? "" : `The queue is not worked on: ${state.trouble}. What runs goes on.`;
     newest = state.deeds;
@@ -85,7 +85,7 @@
   let doomed = null;
 
   function act(what, thing) {
-    const path = {up: `jobs/${thing.id}/move`, top: `jobs/${thing.id}/move`}[what] ?? `schedules/${thing.id}/${what}`;
+    const path = {up: `jobs/${thing.id}/move`, top: `jobs/${thing.id}/move`, resume: `jobs/${thing.id}/resume`}[what] ?? `schedules/${thing.id}/${what}`;
     if (what === "cancel" || what === "remove") { sure(what, thing); return; }
     send("POST", `/api/lab/${path}`, what === "up" || what === "top" ? {to: what} : {}).then(() => told(""), (error) => told(error.message)).finally(() => later(0));
   }

@@ -55,7 +55,7 @@ const labTables = (() => {
   }
 
   function plan(thing) {
-    return cell("", "plan", isolated(thing.plan), small(asked(thing)), small(thing.note ?? ""));
+    return cell("", "plan", isolated(thing.plan), small(asked(thing)), small(thing.resumes ? `goes on with ${thing.resumes}` : ""), small(thing.note ?? ""));
   }
 
   function output(job) {
@@ -155,11 +155,17 @@ const labTables = (() => {
     }), "Nothing is scheduled.");
   }
 
-  function recent(place, jobs) {
-    table(place, "Jobs that have ended, the newest first", ["Job", "Verdict", "Plan", "Run", "Reason", "By", "Ended"], jobs.map((job) => row(
+  function resume(job, acting, act) {
+    if (!acting || job.state !== "broken off" || job.run === "") return "";
+    return button(`resume${job.id}`, "Resume", `Resume job ${job.id}`, () => act("resume", job));
+  }
+
+  function recent(place, jobs, acting, act) {
+    table(place, "Jobs that have ended, the newest first", ["Job", "Verdict", "Plan", "Run", "Reason", "By", "Ended", ...(acting ? [""] : [])], jobs.map((job) => row(
       `o${job.id}`, cell("Job", "", String(job.id)), cell("", "", badge(job)), plan(job),
       cell("Run", "name", job.page === "" ? "" : link(job.page, job.run)), cell("Reason", "", isolated(job.reason), output(job)),
-      cell("By", "", isolated(job.user)), cell("Ended", "when", moment(job.end)))), "Nothing has ended yet.");
+      cell("By", "", isolated(job.user)), cell("Ended", "when", moment(job.end)),
+      ...(acting ? [cell("", "acts", resume(job, acting, act))] : []))), "Nothing has ended yet.");
   }
 
   function deeds(place, listed) {
