@@ -83,9 +83,9 @@ class Sources:
             source.id,
             f"{source.target}/{source.label}",
             timing(self._grid_begin_ns(source, begin_ns), config.interval, config.timeout),
-            timed=config.asks_management and target.role == DUT,
+            timed=config.asks_management and config.asks_device and target.role == DUT,
             opens_s=OPENS_S if generator and config.timeout is None else 0.0,
-            silent=config.resting == "silent",
+            silent=config.resting == "silent" and config.asks_device,
         )
         # A run with a planned start may begin before its generator is up: its findings say so.
         insist = generator and config.required and context.plan.start is None

@@ -219,6 +219,11 @@ class SourceConfig(BaseModel):
     ]
 
     @property
+    def asks_device(self) -> bool:
+        """Whether a poll is a request to the device itself; False if it asks who polled the device before."""
+        return True
+
+    @property
     def lossless(self) -> str:
         """Of a load, why no loss can ever be counted, so that no capacity can be found with it; "" where it can."""
         return ""

@@ -77,6 +77,10 @@ class PeerError(SourceError):
     """The peer refused, hung up or was silent: it is not there. (What this machine could not try is SourceError.)"""
 
 
+class TooLargeError(SourceError):
+    """The body is larger than is read."""
+
+
 class WebAccess:
     """One client of one URL; connections are kept and opened anew when they break."""
 
@@ -86,7 +90,7 @@ class WebAccess:
         self._url, self._client, self._wait_s, self._remedies = config.url, client, wait_s, remedies
 
     async def get(self, accept: str = "*/*") -> Page:
-        """The page. Raises PeerError; SourceError for an unknown name and a body that is too large."""
+        """The page. Raises PeerError; SourceError for an unknown name, TooLargeError for a body that is too large."""
         return await self.request("GET", headers={"accept": accept})
 
     async def request(
@@ -100,7 +104,7 @@ class WebAccess:
                 async for part in response.aiter_bytes():
                     body += part
                     if len(body) > MAX_BODY_BYTES:
-                        raise SourceError(f"{shown(url)} answers with more than {MAX_BODY_BYTES >> 20} MiB: not read")
+                        raise TooLargeError(f"{shown(url)} answers with more than {MAX_BODY_BYTES >> 20} MiB: not read")
                 names = {name.lower(): value for name, value in response.headers.items()}
                 return Page(response.status_code, names, bytes(body))
         except REQUEST_ERRORS as error:
