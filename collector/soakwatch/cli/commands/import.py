@@ -1,5 +1,5 @@
 # ruff: noqa: N999 - the file's name is the command's
-"""Import series as a run: CSV tables or InfluxDB, to be judged and reported like any other."""
+"""Import series as a run: CSV tables, InfluxDB or Prometheus, to be judged and reported like any other."""
 
 from __future__ import annotations
 
@@ -14,10 +14,15 @@ import click
 from soakwatch.cli.options import LabelCommand, group_option, label_option, runs_option
 from soakwatch.core.errors import PlanError, RecordError
 from soakwatch.transfer.importing.command_line import options_of, table_options
+from soakwatch.transfer.importing.prometheus_options import HELP as PROMETHEUS_HELP
+from soakwatch.transfer.importing.prometheus_options import prometheus_options, refuse_without
 from soakwatch.transfer.sinks.addresses import HELP, MAP_FILE, is_database
 
 if TYPE_CHECKING:
     from soakwatch.transfer.importing.files import ImportedRun
+
+Reads = Callable[[Path, Callable[[str], None], Callable[[str], None]], "ImportedRun | None"]
+"""Makes a record in a folder; the other two take how far it is, and notes for the user."""
 
 
 @click.command(
@@ -32,6 +37,8 @@ Examples:
   soakwatch import 'influxdb://tig:8086/telegraf?token=env:INFLUX_TOKEN&host=fw1&from=2026-11-20T20:00Z&to=2026-11-21T08:00Z'
   soakwatch import 'influxdbs://tig/soak?token=file:token&run=20261121T200000Z-fw-7.2'
   soakwatch import 'influxdb://tig:8086/apps?token=env:INFLUX_TOKEN' --map ours.yaml
+  soakwatch import --prometheus http://prom:9090 --from 2026-11-20T20:00Z --to 2026-11-21T08:00Z --name last-night
+  soakwatch import --prometheus http://prom:9090 --from 12h --query '{instance="fw1:9100"}' --target fw1
 \b
 Then: soakwatch judge last; soakwatch report last --html report.html
 \b
@@ -48,12 +55,18 @@ kind and begin are required; additional columns are stored with the event.
 """
     + HELP
     + "\n\b\n"
-    + MAP_FILE,
+    + MAP_FILE
+    + "\n\b\n"
+    + PROMETHEUS_HELP,
 )
-@click.argument("files", metavar="FILE...", nargs=-1, required=True)
+@click.argument("files", metavar="FILE...", nargs=-1)
 @runs_option("Folder for the new run.")
 @click.option(
-    "--name", "name", metavar="NAME", show_default="name of the first file, run or bucket", help="Name of the run."
+    "--name",
+    "name",
+    metavar="NAME",
+    show_default="name of the first file, run, bucket or server",
+    help="Name of the run.",
 )
 @click.option(
     "--rule",
@@ -64,6 +77,7 @@ kind and begin are required; additional columns are stored with the event.
 )
 @label_option("Label of the run, such as release=7.2.")
 @group_option("the new run")
+@prometheus_options
 @table_options
 def command(
     files: tuple[str, ...],
@@ -74,7 +88,8 @@ def command(
     group: str,
     **given: object,
 ) -> None:
-    """Import the tables in FILE… ('-': standard input), or series of an InfluxDB (influxdb://HOST/BUCKET?…)."""
+    """Import the tables in FILE… ('-': standard input), series of an InfluxDB (influxdb://HOST/BUCKET?…), or those of a
+    Prometheus (--prometheus URL)."""
     from rich.console import Console
 
     from soakwatch.core.registry import rule_class
@@ -84,6 +99,14 @@ def command(
 
     for rule in names:
         rule_class(rule)
+    if given.get("prometheus"):
+        if files:
+            raise click.UsageError("--prometheus must be imported alone: name no file with it")
+        _import_prometheus(runs_folder, name, names, labels, given, group)
+        return
+    refuse_without(given)
+    if not files:
+        raise click.UsageError("name a table, a database (influxdb://HOST/BUCKET?…) or --prometheus URL")
     database = next((file for file in files if is_database(file)), None)
     if database is not None and len(files) > 1:
         raise click.UsageError("a database must be imported alone: name no other file with it")
@@ -112,31 +135,54 @@ def _import_database(
     given: Mapping[str, object],
     group: str,
 ) -> None:
-    """Import a run from a database; it appears among the runs only once it is complete."""
+    """Import a run or series from a database."""
+    from soakwatch.transfer.sinks.influxdb.read.address import database_of
+    from soakwatch.transfer.sinks.influxdb.read.command_line import import_database, name_of
+
+    def read(folder: Path, progress: Callable[[str], None], say: Callable[[str], None]) -> ImportedRun | None:
+        return import_database(address, folder, name, given, names, "import", progress, say)
+
+    _import_whole(runs_folder, name or name_of(database_of(address)), read, labels, group)
+
+
+def _import_prometheus(
+    runs_folder: Path,
+    name: str | None,
+    names: tuple[str, ...],
+    labels: Mapping[str, str],
+    given: Mapping[str, object],
+    group: str,
+) -> None:
+    """Import series of a Prometheus."""
+    from soakwatch.transfer.importing.prometheus_options import import_prometheus, name_of
+
+    run = name or name_of(given)
+
+    def read(folder: Path, progress: Callable[[str], None], say: Callable[[str], None]) -> ImportedRun:
+        imported = import_prometheus(folder, run, given, names, progress)
+        for note in imported.notes:
+            say(note)
+        return imported
+
+    _import_whole(runs_folder, run, read, labels, group)
+
+
+def _import_whole(runs_folder: Path, run: str, read: Reads, labels: Mapping[str, str], group: str) -> None:
+    """Import a run that appears among the runs only once it is complete."""
     from rich.console import Console
 
     from soakwatch.core.tables import harmless
     from soakwatch.runs.catalog import kept_if_filled, new_folder
-    from soakwatch.transfer.sinks.influxdb.read.address import database_of
-    from soakwatch.transfer.sinks.influxdb.read.command_line import import_database, name_of
 
-    folder = new_folder(runs_folder, name or name_of(database_of(address)), time.time_ns())
+    folder = new_folder(runs_folder, run, time.time_ns())
     notes: list[str] = []
     runs_folder.mkdir(parents=True, exist_ok=True)
     with kept_if_filled(folder), tempfile.TemporaryDirectory(prefix=".importing-", dir=runs_folder) as draft:
+        record = Path(draft) / "run" / "record"
         with Console(stderr=True).status("importing") as shown:
-            imported = import_database(
-                address,
-                Path(draft) / "run" / "record",
-                name,
-                given,
-                names,
-                "import",
-                lambda text: shown.update(f"importing: {harmless(text)}"),
-                notes.append,
-            )
-            verdict = _finish(Path(draft) / "run" / "record", labels, group, shown.update)
-        (Path(draft) / "run" / "record").rename(folder)
+            imported = read(record, lambda text: shown.update(f"importing: {harmless(text)}"), notes.append)
+            verdict = _finish(record, labels, group, shown.update)
+        record.rename(folder)
     for note in notes:
         click.echo(f"note: {harmless(note)}", err=True)
     if imported is not None:

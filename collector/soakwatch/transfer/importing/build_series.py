@@ -90,7 +90,7 @@ def read_table(path: str, target: str, options: Options, progress: Callable[[str
         )
     if not done:
         raise DataError(f"{file} has no samples")
-    series_all = tuple(_load_apart(done.values(), target))
+    series_all = tuple(load_apart(done.values(), target))
     return Imported(file, target, series_all, tuple(notes))
 
 
@@ -215,7 +215,7 @@ def _within(file: str, series: ImportedSeries, line: Ints, notes: list[str]) -> 
     )
 
 
-def _load_apart(series: Iterable[ImportedSeries], target: str) -> Iterator[ImportedSeries]:
+def load_apart(series: Iterable[ImportedSeries], target: str) -> Iterator[ImportedSeries]:
     """Moves a generator's readings to a target of their own, so that rules take them for the load."""
     imported = list(series)
     others = {item.target for item in imported if not item.metric.startswith("load.")}
