@@ -1,8 +1,9 @@
-"""Runs as OpenMetrics text: their state, the monitor's own health, and the newest samples of one of them.
+"""Runs as OpenMetrics text: state, verdict, findings, the monitor's own health, and the newest samples of devices.
 
 Our metrics keep their names, with underscores and the prefix ``soakwatch_``; the unit is appended
-(``system.memory.usage`` in By is ``soakwatch_system_memory_usage_bytes``). Labels are the run, the target and those of
-the object. Only fresh samples are exported, without times: a series that a device no longer reports is left out.
+(``system.memory.usage`` in By is ``soakwatch_system_memory_usage_bytes``). Labels are the run, the target, the phase
+and those of the object. Only fresh samples are exported, without times: a series that a device no longer reports is
+left out, and of a run that is over its last samples are told.
 """
 
 from __future__ import annotations
@@ -13,18 +14,23 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from prometheus_client import CollectorRegistry
+from prometheus_client import generate_latest as generate_plain
 from prometheus_client.core import Metric
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from soakwatch.core.formatting import printable
 from soakwatch.record import SeriesKey
 from soakwatch.runs.run_state import RunState
-from soakwatch_model.finding import Outcome
+from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.metric import BY_NAME, COUNTER
 from soakwatch_model.roles import MONITOR
 from soakwatch_model.sample import object_labels
 
 MEDIA = CONTENT_TYPE_LATEST
+PLAIN_MEDIA = CONTENT_TYPE_PLAIN_0_0_4
+MAX_FINDINGS = 200
+"""Findings of a run that are told one by one, the worst first."""
 _UNITS = {
     "By": "bytes",
     "s": "seconds",
@@ -40,6 +46,10 @@ _UNITS = {
 }
 _STATES = ("waiting", "running", "ended", "broken off")
 _OUTCOMES = (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE, Outcome.PASS)
+_VERDICTS = ("pass", "fail", "inconclusive")
+_TOLD = frozenset({Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE})
+_RESERVED = frozenset({"run", "target", "phase", "le", "quantile"})
+"""Labels with a meaning of their own: one of an object is prefixed with ``object_``."""
 _MAX_LABEL_VALUE = 300  # characters of a label's value
 Kind = Literal["gauge", "counter"]
 
@@ -78,10 +88,12 @@ class Families:
         metric = self._metrics.setdefault(family, Metric(family, about, kind, unit))
         metric.add_sample(f"{family}_total" if kind == "counter" else family, labels, value)
 
-    def text(self) -> bytes:
-        """All metrics as OpenMetrics text, sorted by name."""
+    def text(self, *, plain: bool = False) -> bytes:
+        """All metrics as OpenMetrics text, or as the ``plain`` one of Prometheus, sorted by name."""
         registry = CollectorRegistry(auto_describe=False)
         registry.register(_Fixed([self._metrics[name] for name in sorted(self._metrics)]))
+        if plain:
+            return generate_plain(registry)
         text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]  # prometheus_client has no type there
         return text
 
@@ -136,6 +148,7 @@ def add_state(families: Families, state: RunState) -> None:
         named = {**run, "target": source.target, "source": source.label}
         for word, count in sorted(source.outcomes.items()):
             families.add("soakwatch_polls", "polls by outcome", "counter", float(count), {**named, "outcome": word})
+    _add_verdict(families, state)
     own = [
         Reading(SeriesKey(MONITOR, metric, object_), entry.unit, entry.kind, value)
         for (metric, object_), value in sorted(state.own.items())
@@ -144,11 +157,59 @@ def add_state(families: Families, state: RunState) -> None:
     add_readings(families, state.run, own)
 
 
-def add_readings(families: Families, run: str, readings: Sequence[Reading]) -> None:
-    """Add the newest samples of series, counters raw."""
+def _add_verdict(families: Families, state: RunState) -> None:
+    """Add phase, labels and verdict of a run, and each finding that is no pass, with the phase that it lies in."""
+    run = {"run": state.run}
+    named = {f"label_{re.sub(r'[^0-9A-Za-z_]', '_', name)}": text for name, text in state.labels.items()}
+    families.add(
+        "soakwatch_run_info", "1; name and labels of the run", "gauge", 1.0, {**named, **run, "name": state.name}
+    )
+    if state.phase is not None:
+        about = "1 for the current phase of the run"
+        families.add("soakwatch_run_phase", about, "gauge", 1.0, {**run, "phase": state.phase.name})
+    for word in _VERDICTS:
+        families.add(
+            "soakwatch_run_verdict",
+            "1 for the verdict; none is 1 before the run has one",
+            "gauge",
+            float(word == state.verdict),
+            {**run, "verdict": word},
+        )
+    told = sorted((f for f in state.findings if f.outcome in _TOLD), key=lambda finding: finding.outcome.rank)
+    for finding in told[:MAX_FINDINGS]:
+        families.add(
+            "soakwatch_finding",
+            "1 for each finding that is no pass",
+            "gauge",
+            1.0,
+            {
+                **run,
+                "target": finding.target,
+                "phase": _phase_of(finding, state),
+                "rule": finding.rule,
+                "metric": finding.metric,
+                "object": finding.object,
+                "outcome": finding.outcome.value,
+            },
+        )
+    left = float(max(0, len(told) - MAX_FINDINGS))
+    families.add("soakwatch_findings_left_out", "findings that are left out: too many", "gauge", left, run)
+
+
+def _phase_of(finding: Finding, state: RunState) -> str:
+    """The phase in which the whole window of a finding lies; "" where it spans several."""
+    window = finding.window
+    inside = (p.name for p in state.phases if p.begin_ns <= window.begin_ns and window.end_ns <= p.end_ns)
+    return next(inside, "")
+
+
+def add_readings(families: Families, run: str, readings: Sequence[Reading], phase: str = "") -> None:
+    """Add the newest samples of series in a phase, counters raw."""
     for reading in readings:
         key = reading.key
-        labels = {"run": run} if key.target == MONITOR else {"run": run, "target": key.target}
+        labels = {"run": run}
+        if key.target != MONITOR:
+            labels |= {"target": key.target, **({"phase": phase} if phase else {})}
         name = "soakwatch_" + re.sub(r"\W", "_", key.metric, flags=re.ASCII)
         kind: Kind = "counter" if reading.kind == COUNTER else "gauge"
         if kind == "counter":
@@ -177,7 +238,7 @@ def _labels(object_: str) -> dict[str, str]:
     labels: dict[str, str] = {}
     for key, text in object_labels(object_).items():
         name = re.sub(r"\W", "_", key, flags=re.ASCII) or "_"
-        if name in {"run", "target"} or name[0].isdecimal() or name.startswith("__"):
+        if name in _RESERVED or name[0].isdecimal() or name.startswith("__"):
             name = f"object_{name}"
         labels[name] = text
     return labels

@@ -42,7 +42,7 @@ class StateCache:
         """The state of a run. Raises RecordError for a record that cannot be read."""
         known = self._of(folder)
         with known.lock:
-            stamp = _stamp(folder)
+            stamp = stamp_of(folder)
             last = known.state
             # Always refresh an old state: a writer that was killed does not change the file.
             if last is not None and stamp == known.stamp and 0 <= now_ns - last.now_ns < _FRESH_NS:
@@ -78,8 +78,8 @@ class StateCache:
             return known
 
 
-def _stamp(folder: Path) -> Stamp:
-    """Size and time of the record's files."""
+def stamp_of(folder: Path) -> Stamp:
+    """Time and size of the record's files: as long as they are the same, so is the record."""
     file = record_file(folder)
     stamp = []
     for suffix in ("", *SIDE_SUFFIXES):

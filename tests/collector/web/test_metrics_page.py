@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import subprocess
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import cast
 
@@ -11,6 +13,7 @@ import httpx
 import pytest
 from prometheus_client import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
+from tests.needs import needs
 
 from soakwatch.record import Record, SeriesKey
 from soakwatch.web.openmetrics import Families, Reading, add_readings, unit_of
@@ -19,6 +22,7 @@ from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.metric import CATALOGUE
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample, object_text
 from soakwatch_model.window import Window
+from soakwatch_testing.prometheus import Job, start_prometheus
 from soakwatch_testing.records import SECOND
 from soakwatch_testing.served import ServedRun
 
@@ -98,7 +102,9 @@ def test_a_run_that_goes_on(scraper: httpx.Client, going_on: Record) -> None:
         ("ok", "run", "dut/other", "dut"): 1.0,
         ("timeout", "run", "dut/other", "dut"): 1.0,
     }
-    assert "soakwatch_system_uptime_seconds" not in metrics, "series are told of a run that is named"
+    assert values(metrics["soakwatch_finding"]) == {("system.uptime", "", "fail", "", "cpu_spike", "run", "dut"): 1.0}
+    assert set(values(metrics["soakwatch_run_verdict"]).values()) == {0.0}, "a run that goes on has none"
+    assert ("soak", "run", "dut") in values(metrics["soakwatch_system_uptime_seconds"])
 
 
 def test_the_newest_readings_of_a_run_that_is_named(scraper: httpx.Client, going_on: Record) -> None:
@@ -109,7 +115,7 @@ def test_the_newest_readings_of_a_run_that_is_named(scraper: httpx.Client, going
     polled(going_on, last_ns - 200 * SECOND, ("system.memory.usage", "", 7.0))
     polled(going_on, last_ns, ("system.cpu.core.utilization", object_, 0.25), ("system.context_switches", "", 12.0))
     metrics = families(scraper.get("/metrics", params={"run": "last"}).text)
-    assert values(metrics["soakwatch_system_cpu_core_utilization_ratio"]) == {("3", "run", "dut"): 0.25}
+    assert values(metrics["soakwatch_system_cpu_core_utilization_ratio"]) == {("3", "soak", "run", "dut"): 0.25}
     switches = metrics["soakwatch_system_context_switches"]
     assert (switches.type, switches.documentation) == ("counter", "context switches since boot")
     assert [sample.name for sample in switches.samples] == ["soakwatch_system_context_switches_total"]
@@ -134,13 +140,65 @@ def test_no_more_than_the_most(scraper: httpx.Client, going_on: Record, monkeypa
     assert values(exposed["soakwatch_series_left_out"]) == {("run",): 13.0}
 
 
-def test_a_run_that_is_over_has_no_readings(scraper: httpx.Client) -> None:
-    """It is not among the runs; named, it says that it is over."""
-    assert families(scraper.get("/metrics").text) == {}
-    metrics = families(scraper.get("/metrics", params={"run": "run"}).text)
-    assert values(metrics["soakwatch_run_state"])["run", "broken off"] == 1.0
-    assert not [name for name in metrics if name.startswith("soakwatch_system")]
+def test_a_run_that_is_over_keeps_its_last_readings(scraper: httpx.Client) -> None:
+    """State, verdict and what the device showed at the end are there as long as the run is; ``ended`` says of how many
+    runs, and one that is named is told in any case."""
+    for words in ({}, {"run": "run"}, {"ended": "0", "run": "run"}):
+        metrics = families(scraper.get("/metrics", params=words).text)
+        assert values(metrics["soakwatch_run_state"])["run", "broken off"] == 1.0
+        assert values(metrics["soakwatch_system_uptime_seconds"])
+    assert families(scraper.get("/metrics", params={"ended": "0"}).text) == {}
+    assert scraper.get("/metrics", params={"ended": "51"}).status_code == 400
     assert scraper.get("/metrics", params={"run": "moon"}).status_code == 404
+    assert scraper.get("/metrics", params={"format": "xml"}).status_code == 400
+
+
+def test_promtool_has_nothing_to_say(scraper: httpx.Client) -> None:
+    """The plain format passes ``promtool check metrics``, its linter."""
+    needs("promtool")
+    answer = scraper.get("/metrics", params={"format": "text"})
+    assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    checked = subprocess.run(["promtool", "check", "metrics"], input=answer.content, capture_output=True, check=False)
+    assert (checked.returncode, checked.stdout + checked.stderr) == (0, b"")
+
+
+def test_promtool_reads_every_metric() -> None:
+    """Every metric of the catalogue at once, with what a label could be called: what is left are names that are those
+    of the catalogue, which the linter would spell otherwise."""
+    needs("promtool")
+    exposed = Families()
+    readings = [
+        Reading(SeriesKey("dut", m.name, object_text(**dict.fromkeys(m.labels, "x"))), m.unit, m.kind, 1.0)
+        for m in CATALOGUE
+    ]
+    add_readings(exposed, "run", readings, "soak")
+    text = exposed.text(plain=True)
+    checked = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, check=False)
+    spelt = ("base unit", "should not include type", '"_count" suffix')
+    said = (checked.stdout + checked.stderr).decode().splitlines()
+    assert [line for line in said if not any(words in line for words in spelt)] == []
+    assert checked.returncode in {0, 3}
+
+
+def test_a_real_prometheus_scrapes_it(served: ServedRun, tmp_path: Path) -> None:
+    """With the token: the verdict, the state and the device's series with run and target are there to be queried."""
+    needs("prometheus")
+    assert served.token_file is not None
+    secured = served.url.startswith("https")
+    job = Job(
+        "soakwatch",
+        [int(served.url.rpartition(":")[2].rstrip("/"))],
+        {
+            "scheme": "https" if secured else "http",
+            "authorization": {"credentials_file": str(served.token_file)},
+            **({"tls_config": {"insecure_skip_verify": True}} if secured else {}),
+        },
+    )
+    with ExitStack() as stack:
+        prometheus = start_prometheus(tmp_path, stack, [job])
+        prometheus.wait_for('soakwatch_run_state{state="broken off"} == 1')
+        (found,) = prometheus.values('soakwatch_system_uptime_seconds{target="dut"}')
+        assert dict(found)["run"] == "run"
 
 
 def test_strangers_get_nothing(served: ServedRun) -> None:

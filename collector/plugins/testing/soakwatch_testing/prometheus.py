@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -78,6 +79,13 @@ class Prometheus:
             answer = client.post("/api/v1/query", data={"query": query})
         answer.raise_for_status()
         return {tuple(sorted(row["metric"].items())): float(row["value"][1]) for row in answer.json()["data"]["result"]}
+
+    def wait_for(self, query: str, most_s: float = 120.0) -> None:
+        """Until a query has a value. Raises AssertionError if it has none in time."""
+        deadline = time.monotonic() + most_s
+        while not self.values(query):
+            assert time.monotonic() < deadline, f"no value of {query} within {most_s:g} s"
+            time.sleep(0.2)
 
     def _ready(self) -> bool:
         with client_of(self.url) as client:

@@ -1,43 +1,66 @@
-"""OpenMetrics of the running runs, for Prometheus."""
+"""OpenMetrics of runs, for Prometheus: of those that go on, and of the last ones that are over."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
+from soakwatch.core.errors import RecordError
 from soakwatch.web.endpoint import Endpoint, EndpointRequest, May, Param
-from soakwatch.web.openmetrics import MEDIA, Families, Reading, add_readings, add_state
+from soakwatch.web.openmetrics import MEDIA, PLAIN_MEDIA, Families, add_readings, add_state
 from soakwatch.web.routes.state import STATES
+from soakwatch.web.scraped_runs import GOING_ON, ScrapedRun, ScrapedRuns
 from soakwatch.web.series_reader import READER
-from soakwatch_model.roles import MONITOR
 
 MAX_SERIES = 5000
 """Maximum number of series per run, ordered by target, metric and object."""
+MAX_ALL = 20_000
+"""Maximum number of series of all runs together: runs that go on come first, then the newest."""
+ENDED = 5
+"""How many runs that are over are told of, if the request does not say."""
+_MAX_ENDED = 50
 _MAX_RUNS = 50
-_GOING_ON = frozenset({"running", "waiting"})
+_RUNS = ScrapedRuns(STATES, READER)
+_FORMATS = ("openmetrics", "text")
 
 
 def _metrics(request: EndpointRequest) -> Response:
-    families = Families()
-    now_ns = request.runs.now_ns()
+    form = request.text("format", _FORMATS[0])
+    if form not in _FORMATS:
+        raise HTTPException(400, f"format is {' or '.join(_FORMATS)}")
     named = request.text("run")
-    for folder in [_named(request, named)] if named else _going_on(request):
-        state = STATES.read(folder, now_ns)
-        add_state(families, state)
-        if named and state.standing in _GOING_ON:
-            newest, left = READER.newest(folder, now_ns, MAX_SERIES)
-            readings = [Reading(key, known.unit, known.kind, value) for key, known, value in newest]
-            add_readings(families, state.run, [reading for reading in readings if reading.key.target != MONITOR])
-            families.add(
-                "soakwatch_series_left_out",
-                "series that are left out: too many, or with conflicting names",
-                "gauge",
-                float(left + families.left),
-                {"run": state.run},
-            )
-    return Response(families.text(), headers={"content-type": MEDIA})
+    ended = request.whole("ended", ENDED, 0, _MAX_ENDED)
+    now_ns = request.runs.now_ns()
+    families, room = Families(), MAX_ALL
+    for folder in [_named(request, named)] if named else _told(request, ended):
+        try:
+            run = _RUNS.read(folder, now_ns, min(MAX_SERIES, max(room, 1)))
+        except RecordError:
+            if named:
+                raise
+            continue  # one record that cannot be read costs its own place
+        room -= len(run.readings)
+        _add(families, run)
+    text = form == "text"
+    return Response(families.text(plain=text), headers={"content-type": PLAIN_MEDIA if text else MEDIA})
+
+
+def _add(families: Families, run: ScrapedRun) -> None:
+    state = run.state
+    add_state(families, state)
+    before = families.left
+    phase = state.phase or next((phase for phase in reversed(state.phases) if phase.state == "over"), None)
+    add_readings(families, state.run, run.readings, "" if phase is None else phase.name)
+    families.add(
+        "soakwatch_series_left_out",
+        "series that are left out: too many, or with conflicting names",
+        "gauge",
+        float(run.left + families.left - before),
+        {"run": state.run},
+    )
 
 
 def _named(request: EndpointRequest, name: str) -> Path:
@@ -47,9 +70,17 @@ def _named(request: EndpointRequest, name: str) -> Path:
     return folder
 
 
-def _going_on(request: EndpointRequest) -> list[Path]:
-    names = [str(line["run"]) for line in request.runs.listed() if line["state"] in _GOING_ON]
-    return [folder for name in names[-_MAX_RUNS:] if (folder := request.runs.folder(name)) is not None]
+def _told(request: EndpointRequest, ended: int) -> list[Path]:
+    """The runs that go on, then those that are over, the newest first."""
+    lines = request.runs.listed()
+    going_on = [str(line["run"]) for line in lines if line["state"] in GOING_ON][-_MAX_RUNS:]
+    over = [str(line["run"]) for line in lines if line["state"] in {"ended", "broken off"}]
+    names = [*going_on, *reversed(over[-ended:] if ended else [])]
+    folders = []
+    for name in names:
+        with suppress(RecordError):
+            folders.append(request.runs.folder(name))
+    return [folder for folder in folders if folder is not None]
 
 
 ENDPOINTS = (
@@ -57,10 +88,16 @@ ENDPOINTS = (
         "GET",
         "/metrics",
         May.VIEW,
-        "OpenMetrics of every running run: state, time, polls by outcome, findings by outcome, the monitor itself;"
-        f" with run also the newest sample of each series of that run, {MAX_SERIES} at most, none that is stale.",
+        f"OpenMetrics of every run that goes on and of the last {ENDED} that are over: state, phase, time, polls by"
+        " outcome, verdict, findings, the monitor itself, and the newest sample of each series with run, target and"
+        f" phase as labels; none that was stale, then or at the end. At most {MAX_SERIES} series a run and {MAX_ALL} in"
+        " all: soakwatch_series_left_out counts the rest.",
         _metrics,
-        params=(Param("run", "name of a run, or last"),),
+        params=(
+            Param("run", "only this run: its name, or last"),
+            Param("ended", f"how many runs that are over, 0 to {_MAX_ENDED}; default {ENDED}", "whole"),
+            Param("format", "openmetrics (the default) or text, the format of promtool check metrics"),
+        ),
         gives={"type": "string"},
         media=MEDIA,
     ),
