@@ -155,6 +155,23 @@ def test_what_only_one_run_has_is_refused_for_several(tmp_path: Path) -> None:
     assert {path.name for path in (tmp_path / "all").iterdir()} == files
 
 
+def test_all_reports_of_a_record_without_a_seal_are_all_but_the_attestation(tmp_path: Path) -> None:
+    """A note says why; whoever asks for the attestation itself gets an error."""
+    here = command_here(tmp_path)
+    (tmp_path / "night.csv").write_text("time,cpu\n2026-11-14T20:00:00Z,1\n2026-11-14T20:00:01Z,1\n", encoding="utf-8")
+    assert here("import", "night.csv").returncode == 0
+    next((tmp_path / "runs").iterdir()).rename(tmp_path / "run")
+    done = here("report", "run", "--reports", "all")
+    assert done.returncode == 0
+    assert "note: --attest all/test-result.intoto.json was not written: run is not sealed, so" in done.stderr
+    assert len(list((tmp_path / "all").iterdir())) == len(OPTIONS) - 1
+    refused = here("report", "run", "--attest")
+    assert refused.returncode == 2
+    assert "there is no digest to attest: soakwatch seal run" in refused.stderr
+    assert here("seal", "run").returncode == 0
+    assert here("report", "run", "--attest").returncode == 0
+
+
 def test_a_file_that_cannot_be_written_at_the_end_is_named_and_the_exit_code_is_the_verdicts(
     tmp_path: Path, started: Started
 ) -> None:
