@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 import jsonschema
 import pytest
 import xmlschema
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.collector.report.conftest import BEGIN, MemoryRecord, finding
 from tests.collector.report.test_machine_formats import HOSTILE, Night, empty, hostile
@@ -82,6 +82,7 @@ def colours(verdict: Verdict) -> dict[str, bool]:
     }
 
 
+@settings(max_examples=50)
 @given(
     st.lists(
         st.builds(
