@@ -186,7 +186,7 @@ def test_the_verdicts_of_real_runs_are_exit_codes(lab: LabServer) -> None:
     assert not list((lab.folder / "runs").glob("*-secret")), "a run that never began leaves no folder"
     waiting = lab._start("submit", "long.yaml", "--wait")
     wait_until(lambda: lab.ids("running") == [6], "the start of the run")
-    wait_until(lambda: bool(list((lab.folder / "runs" / ".lab/jobs/6").glob("begun"))), "its process")
+    wait_until(lambda: bool(list((lab.folder / "runs").glob("*-long/record.sqlite"))), "its record")
     for process in psutil.process_iter(["cmdline"]):
         words = process.info["cmdline"] or []
         ours = str(lab.folder) in " ".join(words)

@@ -336,6 +336,12 @@ def _ended(job: Job, folder: Path, lab: Lab) -> Job:
         kept = job.folder if place.exists() and (job.resumes or not discard(place)) else ""
         return replace(job, state=JobState.REFUSED, end_ns=end_ns, reason=last, folder=kept)
     how = "its processes were killed" if code is None else f"its command ended with code {code}"
+    if job.kind != CAMPAIGN and not (place / RECORD).is_file():
+        with suppress(OSError):
+            place.rmdir()
+        return replace(
+            job, state=JobState.BROKEN, end_ns=end_ns, folder="", reason=f"{how} before its first poll: submit it again"
+        )
     again = f"soakwatch {'campaign resume' if job.kind == CAMPAIGN else 'resume'} {place} goes on with it"
     words = f"{how}: {again}" + (f" ({last})" if last and code is not None else "")
     return replace(job, state=JobState.BROKEN, end_ns=end_ns, reason=words)
