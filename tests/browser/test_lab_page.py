@@ -117,7 +117,7 @@ def test_a_plan_is_submitted_moved_and_cancelled(queue: Shown, tabs: Opens) -> N
     page.get_by_role("button", name="Cancel the job").click()
     wait_until(lambda: queue.ids() == [1, 2], "the cancelling of a job")
     page.locator("#recent").get_by_text("cancelled by operator-anna: not today").wait_for()
-    assert page.locator("#deeds tbody tr").first.inner_text().split()[2:5] == ["operator-anna", "(operator)", "cancel"]
+    assert page.locator("#audit tbody tr").first.inner_text().split()[2:5] == ["operator-anna", "(operator)", "cancel"]
 
 
 def test_what_the_server_refuses_is_told_beside_the_form(queue: Shown, tabs: Opens) -> None:

@@ -1,4 +1,4 @@
-"""The file of a lab server: jobs, schedules and deeds in SQLite with a write-ahead log, each change one transaction.
+"""The file of a lab server: jobs, schedules and audit in SQLite with a write-ahead log, each change one transaction.
 
 APScheduler's own job store was not taken: it pickles, needs SQLAlchemy, and its transactions are its own, so that a
 server that is killed between "the time has come" and "the job is queued" would run it twice or never.
@@ -16,22 +16,22 @@ from pathlib import Path
 from typing import cast
 
 from soakwatch.core.private_files import open_private
-from soakwatch.lab.lab_model import Deed, Job, JobState, Order, Schedule, StoreError, Testbed, User
+from soakwatch.lab.lab_model import AuditEntry, Job, JobState, Order, Schedule, StoreError, Testbed, User
 
 VERSION = 1
 _BUSY_S = 30.0
 _JOBS = """CREATE TABLE IF NOT EXISTS job (
     id INTEGER PRIMARY KEY AUTOINCREMENT, state TEXT NOT NULL, rank INTEGER NOT NULL, schedule INTEGER, due_ns INTEGER,
     data TEXT NOT NULL, UNIQUE (schedule, due_ns))"""
-_DEEDS = """CREATE TABLE IF NOT EXISTS deed (
+_AUDIT = """CREATE TABLE IF NOT EXISTS audit (
     id INTEGER PRIMARY KEY AUTOINCREMENT, run TEXT NOT NULL, told INTEGER NOT NULL, data TEXT NOT NULL)"""
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
     _JOBS,
     "CREATE INDEX IF NOT EXISTS job_state ON job (state, rank)",
     "CREATE TABLE IF NOT EXISTS schedule (id INTEGER PRIMARY KEY AUTOINCREMENT, data TEXT NOT NULL)",
-    _DEEDS,
-    "CREATE INDEX IF NOT EXISTS deed_untold ON deed (told, run)",
+    _AUDIT,
+    "CREATE INDEX IF NOT EXISTS audit_untold ON audit (told, run)",
 )
 
 
@@ -180,39 +180,43 @@ class Store:
         """Every schedule, in the order in which they were made."""
         return [_schedule(*row) for row in self._rows("SELECT id, data FROM schedule ORDER BY id")]
 
-    # --- deeds ---
+    # --- audit ---
 
-    def add_deed(self, deed: Deed) -> None:
+    def add_audit(self, entry: AuditEntry) -> None:
         """Keep who did what."""
         with self.change():
             self._db.execute(
-                "INSERT INTO deed (run, told, data) VALUES (?, ?, ?)", (deed.run, int(deed.told), _text(deed))
+                "INSERT INTO audit (run, told, data) VALUES (?, ?, ?)", (entry.run, int(entry.told), _text(entry))
             )
 
-    def tell(self, deed: Deed) -> None:
-        """Note that the record of the run has a deed."""
+    def tell(self, entry: AuditEntry) -> None:
+        """Note that the record of the run has an entry."""
         with self.change():
             self._db.execute(
-                "UPDATE deed SET told = 1, data = ? WHERE id = ?", (_text(replace(deed, told=True)), deed.id)
+                "UPDATE audit SET told = 1, data = ? WHERE id = ?", (_text(replace(entry, told=True)), entry.id)
             )
 
-    def untold(self) -> list[Deed]:
+    def untold(self) -> list[AuditEntry]:
         """What the records of runs do not have yet, oldest first."""
-        return [_deed(*row) for row in self._rows("SELECT id, data FROM deed WHERE told = 0 AND run != '' ORDER BY id")]
+        return [
+            _entry(*row) for row in self._rows("SELECT id, data FROM audit WHERE told = 0 AND run != '' ORDER BY id")
+        ]
 
     def name_run(self, job: int, run: str) -> None:
-        """Put the run into those deeds of a job that no record has yet."""
+        """Put the run into those entries of a job that no record has yet."""
         with self.change():
-            for number, data in self._rows("SELECT id, data FROM deed WHERE told = 0"):
-                deed = _deed(number, data)
-                if deed.job == job:
-                    named = replace(deed, run=run)
-                    self._db.execute("UPDATE deed SET run = ?, data = ? WHERE id = ?", (run, _text(named), deed.id))
+            for number, data in self._rows("SELECT id, data FROM audit WHERE told = 0"):
+                entry = _entry(number, data)
+                if entry.job == job:
+                    named = replace(entry, run=run)
+                    self._db.execute("UPDATE audit SET run = ?, data = ? WHERE id = ?", (run, _text(named), entry.id))
 
-    def deeds(self, limit: int, before: int | None = None) -> list[Deed]:
-        """The newest deeds, newest first; those before a number."""
-        rows = self._rows("SELECT id, data FROM deed WHERE id < ? ORDER BY id DESC LIMIT ?", before or 2**63 - 1, limit)
-        return [_deed(*row) for row in rows]
+    def audit(self, limit: int, before: int | None = None) -> list[AuditEntry]:
+        """The newest entries, newest first; those before a number."""
+        rows = self._rows(
+            "SELECT id, data FROM audit WHERE id < ? ORDER BY id DESC LIMIT ?", before or 2**63 - 1, limit
+        )
+        return [_entry(*row) for row in rows]
 
     def _rows(self, statement: str, *values: object) -> list[tuple[object, ...]]:
         with self._lock:
@@ -222,7 +226,7 @@ class Store:
                 raise StoreError(f"the queue cannot be read ({error}): check the disk of the runs folder") from None
 
 
-def _text(thing: Job | Schedule | Deed) -> str:
+def _text(thing: Job | Schedule | AuditEntry) -> str:
     data = asdict(thing)
     del data["id"]
     return json.dumps(data, ensure_ascii=False)
@@ -251,5 +255,5 @@ def _schedule(number: object, data: object) -> Schedule:
     return Schedule(id=cast("int", number), missed=missed, **parts)  # type: ignore[arg-type]
 
 
-def _deed(number: object, data: object) -> Deed:
-    return Deed(id=cast("int", number), **_parts(data))  # type: ignore[arg-type]
+def _entry(number: object, data: object) -> AuditEntry:
+    return AuditEntry(id=cast("int", number), **_parts(data))  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ from soakwatch.core.private_files import make_private_folder, write_private
 from soakwatch.core.supervised_child import python_module
 from soakwatch.lab.job_files import ALIVE, BEGUN, STOP, holder, is_alive, job_folder, log_tail, read_result, take_lock
 from soakwatch.lab.lab import KEPT_JOBS, Lab
-from soakwatch.lab.lab_model import SERVER, VERDICTS, Deed, Job, JobState, Testbed
+from soakwatch.lab.lab_model import SERVER, VERDICTS, AuditEntry, Job, JobState, Testbed
 from soakwatch.lab.plans_folder import CAMPAIGN, Planned
 from soakwatch.record import RecordView
 from soakwatch.runs.catalog import RECORD, new_folder
@@ -130,8 +130,8 @@ class Dispatcher:
         with self._lab.store.change():
             self._lab.store.put_job(ended)
             words = ended.verdict or str(ended.state)
-            self._lab.store.add_deed(
-                Deed(self._lab.now_ns(), SERVER, "end", ended.order.plan, ended.id, ended.schedule, ended.folder,
+            self._lab.store.add_audit(
+                AuditEntry(self._lab.now_ns(), SERVER, "end", ended.order.plan, ended.id, ended.schedule, ended.folder,
                      f"{words}: {ended.reason}" if ended.reason else words, told=True)
             )  # fmt: skip
 
@@ -220,8 +220,8 @@ class Dispatcher:
             if job.kind != CAMPAIGN:
                 lab.store.name_run(job.id, begun.folder)
             words = f"on {job.testbed.words}" + (f"; {job.note}" if job.note else "")
-            lab.store.add_deed(
-                Deed(now_ns, SERVER, "start", job.order.plan, job.id, job.schedule, begun.folder, words,
+            lab.store.add_audit(
+                AuditEntry(now_ns, SERVER, "start", job.order.plan, job.id, job.schedule, begun.folder, words,
                      told=job.kind == CAMPAIGN)
             )  # fmt: skip
         command = python_module(
@@ -254,8 +254,10 @@ class Dispatcher:
             self._lab.store.put_job(
                 replace(job, state=JobState.REFUSED, end_ns=self._lab.now_ns(), reason=reason, folder="")
             )
-            self._lab.store.add_deed(
-                Deed(self._lab.now_ns(), SERVER, "refused", job.order.plan, job.id, job.schedule, "", reason, told=True)
+            self._lab.store.add_audit(
+                AuditEntry(
+                    self._lab.now_ns(), SERVER, "refused", job.order.plan, job.id, job.schedule, "", reason, told=True
+                )
             )
 
     def _drop_empty(self, job: Job) -> None:
@@ -266,32 +268,32 @@ class Dispatcher:
     # --- the records of runs ---
 
     def _tell_records(self) -> None:
-        """Put deeds into the records of their runs, as events; a run that is not there or over has none."""
-        for deed in self._lab.store.untold():
-            run = self._lab.runs / deed.run
+        """Put the audit into the records of the runs, as events; a run that is not there or over has none."""
+        for entry in self._lab.store.untold():
+            run = self._lab.runs / entry.run
             if not (run / RECORD).is_file():
-                job = None if deed.job is None else self._lab.store.job(deed.job)
+                job = None if entry.job is None else self._lab.store.job(entry.job)
                 if job is None or job.over:
-                    self._lab.store.tell(deed)
+                    self._lab.store.tell(entry)
                 continue
             labels = {
-                "user": deed.user.name,
-                "role": deed.user.role,
-                "action": deed.action,
-                "plan": deed.plan,
-                "job": "" if deed.job is None else str(deed.job),
-                "time": moment_text(deed.time_ns),
-                "words": " ".join(deed.words.split())[:500],
+                "user": entry.user.name,
+                "role": entry.user.role,
+                "action": entry.action,
+                "plan": entry.plan,
+                "job": "" if entry.job is None else str(entry.job),
+                "time": moment_text(entry.time_ns),
+                "words": " ".join(entry.words.split())[:500],
             }
             ask = EventRequest(
                 "mark",
                 RUN_ACTION,
-                object=f"{deed.action} by {deed.user.name}",
+                object=f"{entry.action} by {entry.user.name}",
                 labels={name: text for name, text in labels.items() if text},
             )
             with suppress(SoakwatchError):  # it has ended, or its record is full
                 record_event(run, ask, time.time_ns(), own=True)
-            self._lab.store.tell(deed)
+            self._lab.store.tell(entry)
 
 
 def command_of(job: Job, planned: Planned, place: Path, runs: Path) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """The files of a lab server: below the folder of all runs, private to its user.
 
-``.lab/queue.sqlite``  jobs, schedules, deeds
+``.lab/queue.sqlite``  jobs, schedules, audit
 ``.lab/server.lock``   locked by the server that works on them
 ``.lab/jobs/17/``      of a job: ``alive`` (locked as long as its run goes on), ``begun``, ``run.log``, ``result.json``,
                        and ``stop``, which asks it to end

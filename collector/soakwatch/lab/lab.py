@@ -1,6 +1,6 @@
 """The queue of a lab: what users and schedules put into it, what becomes of it, and who did what.
 
-Everything is kept before it is answered, each deed with what it changed, so that a server that is killed has forgotten
+Everything is kept before it is answered, with the entry of the audit, so that a server that is killed has forgotten
 nothing. What runs is in processes of their own (``job_process``), which the next server finds going on, or ended.
 """
 
@@ -21,8 +21,8 @@ from soakwatch.lab._store import Store
 from soakwatch.lab.job_files import QUEUE, SERVER_LOCK, lab_folder, take_lock
 from soakwatch.lab.lab_model import (
     SERVER,
+    AuditEntry,
     ConflictError,
-    Deed,
     Job,
     JobState,
     LabError,
@@ -218,7 +218,7 @@ class Lab:
         job = next((job for job in self.store.jobs(JobState.RUNNING) if job.folder == run), None)
         plan = "" if job is None else job.order.plan
         number = None if job is None else job.id
-        self.store.add_deed(Deed(self.now_ns(), user, action, plan, number, None, run, words))
+        self.store.add_audit(AuditEntry(self.now_ns(), user, action, plan, number, None, run, words))
 
     # --- what is there ---
 
@@ -324,12 +324,14 @@ class Lab:
         run = "" if job.kind == CAMPAIGN else job.folder
         # A campaign has no record of its own.
         told = job.kind == CAMPAIGN or job.state is JobState.CANCELLED
-        self.store.add_deed(
-            Deed(self.now_ns(), user, action, job.order.plan, job.id, job.schedule, run, words, told=told)
+        self.store.add_audit(
+            AuditEntry(self.now_ns(), user, action, job.order.plan, job.id, job.schedule, run, words, told=told)
         )
 
     def _note_schedule(self, user: User, action: str, made: Schedule, words: str = "") -> None:
-        self.store.add_deed(Deed(self.now_ns(), user, action, made.order.plan, None, made.id, words=words, told=True))
+        self.store.add_audit(
+            AuditEntry(self.now_ns(), user, action, made.order.plan, None, made.id, words=words, told=True)
+        )
 
 
 def _due(made: Schedule, now_ns: int) -> tuple[list[int], int | None]:

@@ -1,4 +1,4 @@
-"""What a lab server knows: jobs in a queue, schedules that make jobs, deeds of users, and what a testbed is."""
+"""What a lab server knows: jobs in a queue, schedules that make jobs, the audit of users, and what a testbed is."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ class Schedule:
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class AuditEntry:
     """Who did what, when (UTC ns), to which plan, job, schedule or run; ``id`` is 0 before it is kept.
 
     ``told`` says whether the record of the run has it too.

@@ -91,8 +91,8 @@ class Answers:
 
     def _answered(self, endpoint: Endpoint, request: EndpointRequest) -> Response:
         response = endpoint.answer(request)
-        if endpoint.deed and response.status_code < 400 and request.run is not None:
-            self._runs.audit(request.user, endpoint.deed, request.run.name)
+        if endpoint.audited and response.status_code < 400 and request.run is not None:
+            self._runs.audit(request.user, endpoint.audited, request.run.name)
         return response
 
     async def _client(self, request: Request) -> Client:

@@ -123,7 +123,7 @@ class Endpoint:
     HTTPException and SoakwatchError with their own message, anything else as an internal error.
 
     ``sends`` and ``gives`` are JSON Schemas of the body and of the answer; ``media`` is the answer's type if it is not
-    JSON. ``deed`` is what an answer without an error did to the run in the path, for the audit; "" for what is kept
+    JSON. ``audited`` is what an answer without an error did to the run in the path, for the audit; "" for what is kept
     elsewhere, or changes nothing. Paths outside of ``/api`` and ``/metrics`` are pages for people and not in the
     OpenAPI document.
     """
@@ -138,4 +138,4 @@ class Endpoint:
     gives: Schema | None = None
     media: str = JSON
     status: int = 200
-    deed: str = ""
+    audited: str = ""

@@ -1,4 +1,4 @@
-"""The queue of a lab server as JSON: jobs, schedules, plans and deeds. Texts are not escaped, as pages set them as
+"""The queue of a lab server as JSON: jobs, schedules, plans and audit. Texts are not escaped, as pages set them as
 text."""
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from soakwatch.core.formatting import printable
 from soakwatch.core.units import show_seconds
-from soakwatch.lab.lab_model import Deed, Job, JobState, Schedule
+from soakwatch.lab.lab_model import AuditEntry, Job, JobState, Schedule
 from soakwatch.lab.plans_folder import CAMPAIGN, Listed
 from soakwatch.runs.mark_event import moment_text
 from soakwatch.web.endpoint import Schema
@@ -74,7 +74,7 @@ SCHEDULE: Schema = {
     },
     "required": ["id", "plan", "cron", "zone", "at", "next", "enabled", "missed", "user"],
 }
-DEED: Schema = {
+AUDIT_ENTRY: Schema = {
     "type": "object",
     "properties": {
         "id": {"type": "integer"},
@@ -112,9 +112,9 @@ STATE: Schema = {
         "queue": {"type": "array", "items": JOB},
         "recent": {"type": "array", "items": JOB, "description": "jobs that are over, the newest first"},
         "schedules": {"type": "array", "items": SCHEDULE},
-        "deeds": {"type": "array", "items": DEED, "description": "the newest first"},
+        "audit": {"type": "array", "items": AUDIT_ENTRY, "description": "the newest first"},
     },
-    "required": ["running", "queue", "recent", "schedules", "deeds"],
+    "required": ["running", "queue", "recent", "schedules", "audit"],
 }
 
 
@@ -186,19 +186,19 @@ def schedule_data(made: Schedule) -> Mapping[str, object]:
     }
 
 
-def deed_data(deed: Deed) -> Mapping[str, object]:
+def audit_data(entry: AuditEntry) -> Mapping[str, object]:
     """Who did what."""
     return {
-        "id": deed.id,
-        "time": _when(deed.time_ns),
-        "user": printable(deed.user.name),
-        "role": deed.user.role,
-        "action": deed.action,
-        "plan": deed.plan,
-        "job": deed.job,
-        "schedule": None if deed.schedule is None else f"s{deed.schedule}",
-        "run": deed.run,
-        "words": printable(deed.words),
+        "id": entry.id,
+        "time": _when(entry.time_ns),
+        "user": printable(entry.user.name),
+        "role": entry.user.role,
+        "action": entry.action,
+        "plan": entry.plan,
+        "job": entry.job,
+        "schedule": None if entry.schedule is None else f"s{entry.schedule}",
+        "run": entry.run,
+        "words": printable(entry.words),
     }
 
 

@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from soakwatch.lab.dispatcher import Dispatcher
 from soakwatch.lab.lab import Lab
 from soakwatch.lab.lab_model import Job, JobState, Testbed
-from soakwatch.web.json_lab import deed_data, job_data, schedule_data, waiting_words
+from soakwatch.web.json_lab import audit_data, job_data, schedule_data, waiting_words
 
-RECENT, DEEDS = 50, 25
-"""Jobs that are over, and deeds, of the state: the newest."""
+RECENT, AUDIT = 50, 25
+"""Jobs that are over, and entries of the audit, of the state: the newest."""
 
 
 class LabStates:
@@ -40,7 +40,7 @@ def lab_state(lab: Lab, dispatcher: Dispatcher) -> Mapping[str, object]:
     store = lab.store
     with store.still():
         running, queue = store.jobs(JobState.RUNNING), store.jobs(JobState.QUEUED)
-        recent, schedules, deeds = store.ended_jobs(RECENT), store.schedules(), store.deeds(DEEDS)
+        recent, schedules, audit = store.ended_jobs(RECENT), store.schedules(), store.audit(AUDIT)
     waits, most = dispatcher.waits, dispatcher.at_once
     first: dict[Testbed, Job] = {}  # of each testbed, as many wait for the same one
     listed = []
@@ -55,7 +55,7 @@ def lab_state(lab: Lab, dispatcher: Dispatcher) -> Mapping[str, object]:
         "queue": listed,
         "recent": [job_data(job) for job in recent],
         "schedules": [schedule_data(made) for made in schedules],
-        "deeds": [deed_data(deed) for deed in deeds],
+        "audit": [audit_data(entry) for entry in audit],
     }
 
 

@@ -13,7 +13,7 @@ from tests.commands import wait_until
 from soakwatch.lab.dispatcher import Dispatcher
 from soakwatch.lab.job_files import STOP, is_alive, job_folder
 from soakwatch.lab.lab import Lab
-from soakwatch.lab.lab_model import Deed, Job, JobState, Order, User
+from soakwatch.lab.lab_model import AuditEntry, Job, JobState, Order, User
 from soakwatch.lab.plans_folder import Planned, PlansFolder
 from soakwatch.runs.mark_event import moment
 
@@ -83,13 +83,13 @@ class Work:
         """The jobs in a state."""
         return [job.id for job in self.lab.store.jobs(state)]
 
-    def deeds(self) -> list[tuple[str, str, int | None]]:
+    def audit(self) -> list[tuple[str, str, int | None]]:
         """Who did what to which job, oldest first."""
-        return [(deed.user.name, deed.action, deed.job) for deed in self.all_deeds()]
+        return [(entry.user.name, entry.action, entry.job) for entry in self.all_audit()]
 
-    def all_deeds(self) -> list[Deed]:
-        """Every deed, oldest first."""
-        return self.lab.store.deeds(1000)[::-1]
+    def all_audit(self) -> list[AuditEntry]:
+        """Every entry, oldest first."""
+        return self.lab.store.audit(1000)[::-1]
 
 
 @pytest.fixture

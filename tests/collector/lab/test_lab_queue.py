@@ -83,8 +83,8 @@ def test_jobs_are_moved_and_cancelled(server: LabOf) -> None:
         work.lab.cancel(99, ANNA)
     with pytest.raises(LabError, match="write up, down or top"):
         work.lab.move(third, "sideways", ANNA)
-    assert work.deeds()[-1] == ("bert", "cancel", second)
-    assert work.deeds().count(("bert", "move", second)) == 2
+    assert work.audit()[-1] == ("bert", "cancel", second)
+    assert work.audit().count(("bert", "move", second)) == 2
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_server_that_follows_one_that_was_killed_knows_everything(server: LabO
     assert (work.lab.job(ended).verdict, work.ids(JobState.QUEUED)) == ("fail", [waiting])
     assert work.ends(going, 0).verdict == "pass"
     work.step(waiting)
-    assert [job for _, action, job in work.deeds() if action == "start"] == [going, ended, waiting]
+    assert [job for _, action, job in work.audit() if action == "start"] == [going, ended, waiting]
 
 
 def test_a_job_whose_process_never_began_is_queued_again(server: LabOf) -> None:

@@ -109,7 +109,7 @@ def test_times_that_passed_while_no_server_ran_are_said_and_not_run(server: LabO
         f"2026-1{day}T20:00" for day in ("1-29", "1-30", "2-01")
     ]
     assert (after.missed_count, after.enabled, gone.enabled, gone.missed_count) == (3, True, False, 1)
-    told = [deed for deed in work.all_deeds() if deed.action == "missed"]
+    told = [entry for entry in work.all_audit() if entry.action == "missed"]
     assert told[0].words == "2026-11-29T20:00Z, 2026-11-30T20:00Z, 2026-12-01T20:00Z: no server was running"
     work.clock[0] = at("2026-12-02T20:00")
     work.step(1)
@@ -123,7 +123,7 @@ def test_a_time_that_passed_just_now_is_made_up_for(server: LabOf) -> None:
     work.clock[0] = at("2026-11-29T20:09")
     work = server()
     work.step(1)
-    (due,) = [deed for deed in work.all_deeds() if deed.action == "due"]
+    (due,) = [entry for entry in work.all_audit() if entry.action == "due"]
     assert due.words == "of schedule s1, 2026-11-29T20:00Z, 9 min late"
     work = server()
     work.step(1)
@@ -153,7 +153,7 @@ def test_a_disabled_schedule_leaves_its_times_out(server: LabOf) -> None:
     work.lab.remove(made.id, BERT)
     with pytest.raises(UnknownError, match="there is no schedule s1"):
         work.lab.enable(made.id, BERT, on=True)
-    actions = [action for name, action, _ in work.deeds() if name == "bert"]
+    actions = [action for name, action, _ in work.audit() if name == "bert"]
     assert actions == ["disable", "enable", "submit", "remove"]
 
 

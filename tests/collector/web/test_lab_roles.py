@@ -22,7 +22,7 @@ from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record, RecordView
 from soakwatch.web.access import Token, derived
 from soakwatch.web.endpoint import Endpoint, May
-from soakwatch.web.json_lab import DEED, JOB, PLAN, SCHEDULE, STATE
+from soakwatch.web.json_lab import AUDIT_ENTRY, JOB, PLAN, SCHEDULE, STATE
 from soakwatch.web.named_tokens import ROLES, NamedTokens
 from soakwatch.web.routes import endpoints
 from soakwatch.web.run_folder import RunFolder
@@ -271,8 +271,8 @@ def test_what_people_do_to_a_run_is_in_the_audit_and_in_its_record(own_door: Doo
         assert client.post("/api/runs/run/events", json={"kind": "failover"}).status_code == 201
         assert client.post("/api/runs/run/stop", json={"reason": "enough"}).status_code == 202
         own_door.dispatcher.step()
-        deeds = client.get("/api/lab/deeds").json()["deeds"]
-    assert [(deed["user"], deed["role"], deed["action"], deed["run"]) for deed in deeds] == [
+        audit = client.get("/api/lab/audit").json()["audit"]
+    assert [(entry["user"], entry["role"], entry["action"], entry["run"]) for entry in audit] == [
         ("operator-anna", "operator", "stop", "run"),
         ("operator-anna", "operator", "mark an event", "run"),
     ]
@@ -284,7 +284,7 @@ def test_what_people_do_to_a_run_is_in_the_audit_and_in_its_record(own_door: Doo
         ("operator-anna", "operator", "mark an event"),
         ("operator-anna", "operator", "stop"),
     ]
-    assert {detail["time"][:10] for detail in told} == {deed["time"][:10] for deed in deeds}
+    assert {detail["time"][:10] for detail in told} == {entry["time"][:10] for entry in audit}
 
 
 def test_the_state_of_the_queue_is_sent_once(own_door: Door) -> None:
@@ -323,8 +323,8 @@ def test_every_answer_of_the_queue_is_as_the_document_says(own_door: Door) -> No
         for answer, status, schema in answers:
             assert answer.status_code == status, answer.text
             jsonschema.validate(answer.json(), schema)
-        for deed in client.get("/api/lab/deeds?limit=500").json()["deeds"]:
-            jsonschema.validate(deed, DEED)
+        for entry in client.get("/api/lab/audit?limit=500").json()["audit"]:
+            jsonschema.validate(entry, AUDIT_ENTRY)
         for plan in client.get("/api/lab/plans").json()["plans"]:
             jsonschema.validate(plan, PLAN)
         assert client.get("/api/lab/jobs/1/log").text == ""

@@ -63,6 +63,6 @@ ENDPOINTS = (
         },
         gives={"type": "object", "description": "the event that records it"},
         status=201,
-        deed="acknowledge a finding",
+        audited="acknowledge a finding",
     ),
 )

@@ -51,6 +51,6 @@ ENDPOINTS = (
         _delete,
         params=(Param("confirm", "the name of the run again", required=True),),
         gives={"type": "object", "properties": {"deleted": {"type": "string"}}, "required": ["deleted"]},
-        deed="delete",
+        audited="delete",
     ),
 )

@@ -86,6 +86,6 @@ ENDPOINTS = (
         sends=_REQUEST,
         gives=_EVENT,
         status=201,
-        deed="mark an event",
+        audited="mark an event",
     ),
 )

@@ -16,23 +16,23 @@ from soakwatch.lab.lab_model import Order
 from soakwatch.runs.mark_event import moment
 from soakwatch.web.endpoint import JSON, Endpoint, EndpointRequest, May, Param, Schema
 from soakwatch.web.json_lab import (
-    DEED,
+    AUDIT_ENTRY,
     JOB,
     LABELS,
     PLAN,
     SCHEDULE,
     STATE,
     VALUES,
-    deed_data,
+    audit_data,
     job_data,
     plan_data,
     schedule_data,
 )
-from soakwatch.web.lab_state import DEEDS, LabStates, one_job
+from soakwatch.web.lab_state import AUDIT, LabStates, one_job
 from soakwatch.web.run_folder import RunFolder
 
 _STATES = LabStates()
-_MAX_DEEDS = 500
+_MAX_AUDIT = 500
 _LOG_BYTES = 64 * 1024
 _HEADERS = {"cache-control": "no-store"}
 _ORDER: Schema = {
@@ -158,11 +158,11 @@ def _remove(request: EndpointRequest) -> Response:
     return JSONResponse(schedule_data(lab.remove(_number(request, "schedule"), request.user)))
 
 
-def _deeds(request: EndpointRequest) -> Response:
+def _audit(request: EndpointRequest) -> Response:
     lab, _ = lab_of(request)
     before = request.whole("before", 2**63 - 1, 1)
-    limit = request.whole("limit", DEEDS, 1, _MAX_DEEDS)
-    return JSONResponse({"deeds": [deed_data(deed) for deed in lab.store.deeds(limit, before)]}, headers=_HEADERS)
+    limit = request.whole("limit", AUDIT, 1, _MAX_AUDIT)
+    return JSONResponse({"audit": [audit_data(entry) for entry in lab.store.audit(limit, before)]}, headers=_HEADERS)
 
 
 def _number(request: EndpointRequest, name: str) -> int:
@@ -217,7 +217,12 @@ _AS_SCHEDULE = {"description": "the schedule", **SCHEDULE}
 
 ENDPOINTS = (
     Endpoint(
-        "GET", "/api/lab", May.VIEW, "The queue, what goes on, schedules, and the last deeds.", _state, gives=STATE
+        "GET",
+        "/api/lab",
+        May.VIEW,
+        "The queue, what goes on, schedules, and the end of the audit.",
+        _state,
+        gives=STATE,
     ),
     Endpoint(
         "GET",
@@ -317,14 +322,18 @@ ENDPOINTS = (
     ),
     Endpoint(
         "GET",
-        "/api/lab/deeds",
+        "/api/lab/audit",
         May.VIEW,
         "Who did what, the newest first.",
-        _deeds,
+        _audit,
         params=(
-            Param("before", "id of the oldest known deed", "whole"),
-            Param("limit", f"how many, {_MAX_DEEDS} at most", "whole"),
+            Param("before", "id of the oldest known entry", "whole"),
+            Param("limit", f"how many, {_MAX_AUDIT} at most", "whole"),
         ),
-        gives={"type": "object", "properties": {"deeds": {"type": "array", "items": DEED}}, "required": ["deeds"]},
+        gives={
+            "type": "object",
+            "properties": {"audit": {"type": "array", "items": AUDIT_ENTRY}},
+            "required": ["audit"],
+        },
     ),
 )

@@ -38,6 +38,6 @@ ENDPOINTS = (
         sends={"type": "object", "properties": {"reason": {"type": "string", "maxLength": MAX_REASON_LENGTH}}},
         gives={"type": "object", "description": "the event that records it"},
         status=202,
-        deed="stop",
+        audited="stop",
     ),
 )

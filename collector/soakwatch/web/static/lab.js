@@ -1,7 +1,7 @@
 "use strict";
 /* The page of the queue: asks for its state, draws what changed, and sends what is asked for. lab_tables.js draws. */
 (() => {
-  const SHOWN = 25, CALM = 3000, WORST = 30000; // deeds at first; milliseconds until the next question
+  const SHOWN = 25, CALM = 3000, WORST = 30000; // entries of the audit at first; milliseconds until the next question
   const byId = (id) => document.getElementById(id);
   const form = byId("order"), acting = form !== null;
   const drawn = {}; // by table, the JSON of what it shows
@@ -33,16 +33,16 @@
     draw("recent", state.recent, () => labTables.recent(byId("recent"), state.recent, acting, act));
     byId("trouble").hidden = state.trouble === "";
     byId("trouble").textContent = state.trouble === "" ? "" : `The queue is not worked on: ${state.trouble}. What runs goes on.`;
-    newest = state.deeds;
-    drawDeeds();
+    newest = state.audit;
+    drawAudit();
     const words = `${number(state.running.length, "running")}, ${number(state.queue.length, "waiting")}, ${number(state.schedules.length, state.schedules.length === 1 ? "schedule" : "schedules")}`;
     if (byId("count").textContent !== words) byId("count").textContent = words;
   }
 
-  function drawDeeds() {
+  function drawAudit() {
     const last = newest.length > 0 ? newest[newest.length - 1].id : Infinity;
-    const all = [...newest, ...older.filter((deed) => deed.id < last)];
-    draw("deeds", all, () => labTables.deeds(byId("deeds"), all));
+    const all = [...newest, ...older.filter((entry) => entry.id < last)];
+    draw("audit", all, () => labTables.audit(byId("audit"), all));
     byId("older").hidden = all.length === 0 || all[all.length - 1].id <= 1 || newest.length < SHOWN;
   }
 
@@ -74,10 +74,10 @@
 
   byId("older").addEventListener("click", async () => {
     const all = [...newest, ...older];
-    const answer = await send("GET", `/api/lab/deeds?before=${all[all.length - 1].id}&limit=100`);
-    older = [...older, ...answer.deeds];
-    drawDeeds();
-    if (answer.deeds.length === 0) byId("older").hidden = true;
+    const answer = await send("GET", `/api/lab/audit?before=${all[all.length - 1].id}&limit=100`);
+    older = [...older, ...answer.audit];
+    drawAudit();
+    if (answer.audit.length === 0) byId("older").hidden = true;
   });
 
   /* --- what is asked for --- */

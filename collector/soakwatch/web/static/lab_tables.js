@@ -168,13 +168,13 @@ const labTables = (() => {
       ...(acting ? [cell("", "acts", resume(job, acting, act))] : []))), "Nothing has ended yet.");
   }
 
-  function deeds(place, listed) {
-    table(place, "Who did what, the newest first", ["Time", "User", "Action", "Plan", "Job", "Run", "Details"], listed.map((deed) => row(
-      `d${deed.id}`, cell("Time", "when", second(deed.time)), cell("User", "", isolated(deed.user), ` (${deed.role})`),
-      cell("Action", "", deed.action), cell("Plan", "", isolated(deed.plan)),
-      cell("Job", "", [deed.job === null ? "" : String(deed.job), deed.schedule ?? ""].filter((text) => text !== "").join(", ")),
-      cell("Run", "name", isolated(deed.run)), cell("Details", "", isolated(deed.words)))), "Nobody did anything yet.");
+  function audit(place, listed) {
+    table(place, "Who did what, the newest first", ["Time", "User", "Action", "Plan", "Job", "Run", "Details"], listed.map((entry) => row(
+      `d${entry.id}`, cell("Time", "when", second(entry.time)), cell("User", "", isolated(entry.user), ` (${entry.role})`),
+      cell("Action", "", entry.action), cell("Plan", "", isolated(entry.plan)),
+      cell("Job", "", [entry.job === null ? "" : String(entry.job), entry.schedule ?? ""].filter((text) => text !== "").join(", ")),
+      cell("Run", "name", isolated(entry.run)), cell("Details", "", isolated(entry.words)))), "Nobody did anything yet.");
   }
 
-  return {running, queue, schedules, recent, deeds, make, tick};
+  return {running, queue, schedules, recent, audit, make, tick};
 })();
