@@ -14,6 +14,7 @@ from typing import cast
 
 from tests.key_examples import DEFAULTS, EXAMPLES, VALUES
 
+from soakwatch.core.registry import INSTALLED, PLUGINS, rule_class, rules
 from soakwatch.core.units import DURATION_PATTERN, plan_seconds, show_bytes
 from soakwatch.core.yaml import Plain, parse
 from soakwatch.plan.phase import PHASES
@@ -107,7 +108,7 @@ class _Parts:
         shape = shape_of(self._defs[definition])
         properties = shape_of(shape.get("properties", {}))
         left = {key for key, value in properties.items() if common is not None and common.get(key) == value}
-        says = "" if definition.startswith(("source.", "sink.")) else _sentence(shape)
+        says = _of_plugin(definition) or _sentence(shape)
         own = {key: value for key, value in properties.items() if key not in left}
         required = {str(key) for key in list_of(shape.get("required"))} | _needed(definition)
         title = self._titles[definition]
@@ -251,6 +252,16 @@ class _Parts:
         return {"boolean": "`true` or `false`", "null": "nothing"}.get(str(kind), "any value")
 
 
+def _of_plugin(definition: str) -> str:
+    """What a source or sink is for, and whether it has to be installed; "" for other parts."""
+    kind, _, name = definition.partition(".")
+    if kind not in {"source", "sink"}:
+        return ""
+    folders = (INSTALLED.sinks,) if kind == "sink" else (INSTALLED.pollers, INSTALLED.loads)
+    told = next(folder.summary(name) for folder in folders if name in folder.names())
+    return f"{_code(told)}.{' It is a [plug-in](../README.md#plug-ins).' if name in PLUGINS else ''}"
+
+
 def _needed(definition: str) -> set[str]:
     """The keys that a source must have. The schema asks for none, for the defaults of the plan may have them."""
     kind, _, name = definition.partition(".")
@@ -261,8 +272,6 @@ def _needed(definition: str) -> set[str]:
 
 
 def _rule_parts() -> Iterator[Part]:
-    from soakwatch.core.registry import INSTALLED, rule_class, rules
-
     required = Key(
         "required",
         "`false`: an inconclusive finding does not block a pass; `true`: each does, also where the run as planned could"

@@ -90,6 +90,7 @@ def _published(page: str) -> Callable[[], str]:
             "verdict": reference_pages.verdict_page,
             "api": reference_pages.api_page,
             "exit codes": reference_pages.exit_codes_page,
+            "commands": reference_pages.commands_page,
         }
         return pages[page]()
 
@@ -112,6 +113,7 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "soakwatch schema verdict": _published("verdict"),
     "soakwatch schema api": _published("api"),
     "soakwatch --help": _published("exit codes"),
+    "soakwatch COMMAND --help": _published("commands"),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import re
 from collections.abc import Iterator
@@ -103,6 +104,38 @@ def exit_codes_page() -> str:
                 text = " ".join(found[0].split()).removeprefix("Exit codes: ")
                 lines.append(f"| `{path}` | {_cell(text).rstrip('.')} |")
     return "\n".join(lines)
+
+
+def commands_page() -> str:
+    """The help of every command: usage, what it does, its options, examples and exit codes."""
+    from soakwatch.cli.main import COMMANDS
+
+    parts: list[str] = []
+    for name in COMMANDS.names():
+        command = COMMANDS.module(name).command
+        assert isinstance(command, click.Command)
+        for path, each in _with_its_own(name, command):
+            parts += _help(path, each)
+    return "\n".join(parts).strip()
+
+
+def _help(path: str, command: click.Command) -> Iterator[str]:
+    context = click.Context(command, info_name=f"soakwatch {path}", help_option_names=["-h", "--help"])
+    paragraphs = inspect.cleandoc(command.help or "").split("\n\n")
+    usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
+    yield from (f"### `soakwatch {path}`", "", "```text", usage, "```")
+    for paragraph in paragraphs:
+        if paragraph.lstrip().startswith("\b"):
+            yield from ("", "```text", paragraph.replace("\b", "").strip("\n"), "```")
+        else:
+            yield from ("", _cell(" ".join(paragraph.split())))
+    records = [each.get_help_record(context) for each in command.params]  # all but --help
+    rows = [f"| `{_cell(words)}` | {_cell(says)} |" for words, says in filter(None, records) if says]
+    if rows:
+        yield from ("", "| option | what it does |", "|---|---|", *rows)
+    if command.epilog:
+        yield from ("", "```text", inspect.cleandoc(command.epilog.replace("\b\n", "")).strip(), "```")
+    yield ""
 
 
 def _with_its_own(path: str, command: click.Command) -> Iterator[tuple[str, click.Command]]:
