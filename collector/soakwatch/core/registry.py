@@ -31,13 +31,14 @@ if TYPE_CHECKING:
 
 
 LOAD, EXECUTOR = "load", "executor"
-_OF_A_KIND = re.compile(r"soakwatch-(\w+) *;.*\bextra *== *.(load|poller|executor)s\b")
+_OF_A_KIND = re.compile(r"soakwatch-(\w+) *;.*\bextra *== *.(load|poller|executor|sink)s\b")
 """A requirement of an extra that installs all plug-ins of a kind: ``soakwatch-trex; extra == 'loads'``."""
 
 
 @lru_cache(maxsize=1)
 def plugins() -> Mapping[str, str]:
-    """Our plug-ins, installed or not, and what each adds, by the extras ``loads``, ``pollers`` and ``executors``.
+    """Our plug-ins, installed or not, and what each adds, by the extras ``loads``, ``pollers``, ``executors``
+    and ``sinks``.
 
     Empty if Soakwatch itself is not installed, for then no extra can be.
     """

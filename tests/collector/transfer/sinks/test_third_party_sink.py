@@ -41,7 +41,7 @@ def test_a_folder_holds_its_sinks_and_what_they_share(tmp_path: Path) -> None:
     """Packages with a Config are sinks, modules are not; the plan takes the keys from there, and so does its schema."""
     assert ONE_FOLDER.sinks.names() == ("lines_file", "no_destination")
     assert ONE_FOLDER.sinks.summary("lines_file") == "Appends lines to a file"
-    assert INSTALLED.sinks.names() == ("influxdb",)
+    assert "influxdb" in INSTALLED.sinks.names()
     plan = plan_from_text(PLAN.format(path=tmp_path / "lines"), "p.yaml", ONE_FOLDER)
     named = destinations(plan.sinks, ONE_FOLDER)
     assert {name: to.where for name, to in named.items()} == {"lines_file-1": str(tmp_path / "lines")}

@@ -1,0 +1,205 @@
+"""The sink ``otlp``: what a receiver of the real protocol got, also when it was killed, refused, or wanted a token."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from soakwatch.core.errors import PlanError
+from soakwatch.core.labels import LABELS_KEY, labels_json
+from soakwatch.plan import plan_from_text
+from soakwatch.record import RecordView
+from soakwatch.transfer.sinks.abc import Destination, RefusedLine, SinkUnavailableError
+from soakwatch.transfer.sinks.block import Block
+from soakwatch.transfer.sinks.push import push
+from soakwatch.transfer.sinks.registry import destinations
+from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_otlp.points import Points
+from soakwatch_otlp.write import Writer
+from soakwatch_testing.otlp_receiver import OtlpReceiver, ReceivedPoint, new_receiver
+from soakwatch_testing.records import KEYS, SECOND, T0, small_record
+
+RUN = "20231114T221320Z-recorded"
+PLAN = "name: fed\nduration: 6s\ntargets: {{dut: {{sources: [local]}}}}\nsinks: [{{otlp: {{url: '{url}'{more}}}}}]\n"
+
+
+def sink_of(url: str, more: str = "") -> Destination:
+    """The sink of a plan."""
+    (to,) = destinations(plan_from_text(PLAN.format(url=url, more=more), "p.yaml").sinks).values()
+    return to
+
+
+@pytest.fixture
+def receiver(tmp_path: Path) -> Iterator[OtlpReceiver]:
+    """A receiver that runs."""
+    made = new_receiver(tmp_path / "receiver")
+    made.start()
+    yield made
+    made.kill()
+
+
+@pytest.fixture
+def recorded(tmp_path: Path) -> Path:
+    """A minute of fifty gauges and a counter that starts again, in two phases, with a label and a verdict."""
+    folder = tmp_path / RUN
+    with small_record(folder, 60) as record:
+        record.target("dut", "dut")
+        source = record.source("dut", "more", "dut/more", SECOND, required=True)
+        for second in range(60):
+            at_ns = T0 + second * SECOND
+            sample = Sample("system.context_switches", "", second if second < 40 else second - 40, at_ns)
+            record.put([Poll(source.id, at_ns, at_ns, 1, PollOutcome.OK, None, Answer((sample,), (), ()))])
+        record.begin_phase("baseline", T0)
+        record.begin_phase("soak", T0 + 30 * SECOND)
+        record.end_phase(T0 + 60 * SECOND)
+        for key, value in {"run": "recorded", "start_ns": str(T0), "verdict": "pass", "reason": "fine"}.items():
+            record.set_meta(key, value)
+        record.set_meta(LABELS_KEY, labels_json({"release": "7.2"}))
+        record.set_meta("ended_ns", str(T0 + 60 * SECOND))
+    return folder
+
+
+def of(points: list[ReceivedPoint], metric: str) -> list[ReceivedPoint]:
+    """The points of a metric, in order of time."""
+    return sorted((point for point in points if point.metric == metric), key=lambda point: point.time_ns)
+
+
+def test_a_record_arrives_as_gauges_and_sums(receiver: OtlpReceiver, recorded: Path) -> None:
+    """Every sample once, with unit, kind and start time; run, target and labels are attributes of the resource."""
+    sent = push(recorded, RUN, sink_of(receiver.url, ", resource: {deployment.environment: lab}"), 60)
+    assert (sent.error, sent.rejected) == (None, 0)
+    points = receiver.points()
+    with RecordView.open(recorded) as view:
+        first = view.series(KEYS[0])
+    memory = of(points, "process.memory.usage")
+    assert len(memory) == 60 * len(KEYS)
+    mine = [point for point in memory if point.attributes["process"] == "p0"]
+    assert [point.value for point in mine] == first.value.tolist()
+    assert [point.time_ns for point in mine] == first.time_ns.tolist()
+    assert (mine[0].kind, mine[0].unit) == ("gauge", "By")
+    assert {point.attributes["phase"] for point in mine} == {"baseline", "soak"}
+    assert mine[0].resource == {
+        "service.name": "soakwatch",
+        "service.instance.id": f"{RUN}/dut",
+        "soakwatch.run": RUN,
+        "soakwatch.target": "dut",
+        "soakwatch.role": "dut",
+        "soakwatch.label.release": "7.2",
+        "deployment.environment": "lab",
+    }
+    switches = of(points, "system.context_switches")
+    assert (switches[0].kind, switches[0].monotonic) == ("sum", True)
+    assert len(switches) == 60
+    assert {point.start_ns for point in switches[:40]} == {T0}
+    assert {point.start_ns for point in switches[40:]} == {T0 + 39 * SECOND}, "it began anew after that sample"
+    assert {point.value for point in of(points, "soakwatch.poll.ok")} == {1.0}
+    assert of(points, "soakwatch.verdict.rank")[-1].value == 0
+    assert of(points, "soakwatch.verdict.rank")[-1].attributes["verdict"] == "pass"
+
+
+def test_nothing_is_lost_when_the_receiver_dies(
+    receiver: OtlpReceiver, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed amid the writing and started again later: each sample is there, none is counted as refused."""
+    seconds = 400
+    folder = tmp_path / RUN
+    with small_record(folder, seconds) as record:
+        record.target("dut", "dut")
+        for key, value in {"run": "recorded", "start_ns": str(T0), "ended_ns": str(T0 + seconds * SECOND)}.items():
+            record.set_meta(key, value)
+    said: list[str] = []
+    write, calls = Writer.write, iter(range(10**6))
+
+    def write_and_die(writer: Writer, lines: Block) -> None:
+        if next(calls) == 2:  # after two requests of the samples were taken
+            receiver.kill()
+            threading.Timer(1.0, receiver.start).start()
+        write(writer, lines)
+
+    monkeypatch.setattr(Writer, "write", write_and_die)
+    sent = push(folder, RUN, sink_of(receiver.url), 120, said.append)
+    assert sent.error is None
+    assert any("cannot be reached" in words for words in said), said
+    memory = of(receiver.points(), "process.memory.usage")
+    got = {(point.attributes["process"], point.time_ns) for point in memory}
+    assert len(got) == seconds * len(KEYS)
+    assert sent.rejected == 0
+
+
+def test_what_a_receiver_answers(receiver: OtlpReceiver) -> None:
+    """What may pass is tried again, what cannot is set aside with its reason, and what somebody must correct says
+    how; a request of which a part was refused is counted."""
+    refused: list[RefusedLine] = []
+    writer = sink_of(receiver.url).open(refused.append)
+    good = [b"system.uptime,run=r,target=dut value=%d %d" % (n, T0 + n * SECOND) for n in range(4)]
+    receiver.answer(503)
+    with pytest.raises(SinkUnavailableError, match="answers 503"):
+        writer.write(Block.of(good))
+    receiver.answer(403)
+    with pytest.raises(SinkUnavailableError, match="does not authorise") as error:
+        writer.write(Block.of(good))
+    assert error.value.wrong
+    receiver.answer(404)
+    with pytest.raises(SinkUnavailableError, match=r"4317 is gRPC"):
+        writer.write(Block.of(good))
+    receiver.answer(400, "too old")
+    with pytest.raises(SinkUnavailableError, match=r"refuses every line \(400: too old\)"):
+        writer.write(Block.of(good))
+    writer.write(Block.of(good[:1]))
+    assert [(line.line, line.reason) for line in refused] == [(good[0], "400: too old")]
+    receiver.answer(0, "out of order")
+    writer.write(Block.of(good))
+    assert writer.refused == 2
+    assert refused[-1].reason == "1 points of a request: out of order"
+    receiver.answer(None)
+    writer.try_out()
+    writer.close()
+
+
+def test_a_token_is_asked_for_and_never_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the token it writes; without it says so; over plain HTTP to elsewhere no secret is sent."""
+    receiver = new_receiver(tmp_path / "receiver", token="geheim-geheim-geheim")
+    receiver.start()
+    try:
+        monkeypatch.setenv("OTLP_TOKEN", receiver.token)
+        line = b"system.uptime,run=r,target=dut value=1 %d" % T0
+        with pytest.raises(SinkUnavailableError, match="does not authorise"):
+            sink_of(receiver.url).open(lambda _: None).write(Block.of([line]))
+        to = sink_of(receiver.url, ", token: env:OTLP_TOKEN")
+        to.open(lambda _: None).write(Block.of([line]))
+        assert [point.metric for point in receiver.points()] == ["system.uptime"]
+        assert receiver.token not in to.where + repr(to)
+    finally:
+        receiver.kill()
+    for url, sentence in (
+        ("http://192.0.2.1:4318", "would cross the network in the clear"),
+        ("ftp://h", "is not an address of an OTLP receiver"),
+    ):
+        with pytest.raises(PlanError) as refused:
+            sink_of(url, ", token: env:OTLP_TOKEN")
+        assert sentence in " ".join(refused.value.problems)
+
+
+def test_nobody_listens(tmp_path: Path) -> None:
+    """A sentence with address and remedy, and the record is not harmed."""
+    receiver = new_receiver(tmp_path / "receiver")
+    with pytest.raises(SinkUnavailableError, match="cannot be reached: is an OTLP receiver running there"):
+        sink_of(receiver.url).open(lambda _: None).try_out()
+
+
+def test_what_is_sent_again_is_no_restart() -> None:
+    """A counter whose samples come twice keeps its start; hostile names stay as they are."""
+    points = Points()
+    name = b"system.context_switches,run=20231114T221320Z-r,target=d"
+    lines = [b"%b value=%d %d" % (name, number, T0 + number) for number in (*range(5), *range(3), 9)]
+    first, _ = points.data(lines)
+    (metric,) = first.resource_metrics[0].scope_metrics[0].metrics
+    assert {point.start_time_unix_nano for point in metric.data.data_points} == {T0}
+    hostile = b"process.memory.usage,process=a\\,b\\=c\\ \xc3\xa9,run=r value=1 5"
+    odd, count = points.data([hostile, b'soakwatch_event text="a b" 5'])
+    assert count == 1
+    (point,) = odd.resource_metrics[0].scope_metrics[0].metrics[0].data.data_points
+    assert dict(point.attributes or {}) == {"process": "a,b=c é"}
