@@ -14,7 +14,7 @@ from typing import cast
 
 from tests.key_examples import DEFAULTS, EXAMPLES, VALUES
 
-from soakwatch.core.registry import INSTALLED, PLUGINS, rule_class, rules
+from soakwatch.core.registry import INSTALLED, plugins, rule_class, rules
 from soakwatch.core.units import DURATION_PATTERN, plan_seconds, show_bytes
 from soakwatch.core.yaml import Plain, parse
 from soakwatch.plan.phase import PHASES
@@ -259,7 +259,7 @@ def _of_plugin(definition: str) -> str:
         return ""
     folders = (INSTALLED.sinks,) if kind == "sink" else (INSTALLED.pollers, INSTALLED.loads)
     told = next(folder.summary(name) for folder in folders if name in folder.names())
-    return f"{_code(told)}.{' It is a [plug-in](../README.md#plug-ins).' if name in PLUGINS else ''}"
+    return f"{_code(told)}.{' It is a [plug-in](../README.md#plug-ins).' if name in plugins() else ''}"
 
 
 def _needed(definition: str) -> set[str]:
