@@ -4,8 +4,8 @@ In a plan: ``sinks: [{otlp: {url: http://127.0.0.1:4318}}]``; ``/v1/metrics`` is
 monotonic cumulative sums with a start time. Run, target, role and the labels of the run are attributes of the resource;
 the labels of the object and the phase are attributes of the point. Polls, findings and the verdict are gauges
 (``soakwatch.poll.ok``, ``soakwatch.finding.rank``, ``soakwatch.verdict.rank``: 3 fail, 2 warn, 1 inconclusive, 0 pass).
-A Prometheus needs ``--web.enable-otlp-receiver``, the URL ``http://HOST:9090/api/v1/otlp``, and
-``out_of_order_time_window`` for what is sent again.
+A Prometheus needs ``--web.enable-otlp-receiver`` (2.47 to 2.55: ``--enable-feature=otlp-write-receiver``; Debian's is
+built without it), the URL ``http://HOST:9090/api/v1/otlp``, and ``out_of_order_time_window`` for what is sent again.
 """
 
 from __future__ import annotations

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +18,7 @@ import pytest
 from soakwatch.core.errors import PlanError
 from soakwatch.core.labels import LABELS_KEY, labels_json
 from soakwatch.plan import plan_from_text
-from soakwatch.record import RecordView
+from soakwatch.record import RecordView, SeriesKey
 from soakwatch.transfer.sinks.abc import Destination, RefusedLine, SinkUnavailableError
 from soakwatch.transfer.sinks.block import Block
 from soakwatch.transfer.sinks.push import push
@@ -20,7 +27,9 @@ from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
 from soakwatch_otlp.points import Points
 from soakwatch_otlp.write import Writer
 from soakwatch_testing.otlp_receiver import OtlpReceiver, ReceivedPoint, new_receiver
+from soakwatch_testing.ports import free_port
 from soakwatch_testing.records import KEYS, SECOND, T0, small_record
+from soakwatch_testing.servers import client_of, ended, started
 
 RUN = "20231114T221320Z-recorded"
 PLAN = "name: fed\nduration: 6s\ntargets: {{dut: {{sources: [local]}}}}\nsinks: [{{otlp: {{url: '{url}'{more}}}}}]\n"
@@ -203,3 +212,73 @@ def test_what_is_sent_again_is_no_restart() -> None:
     assert count == 1
     (point,) = odd.resource_metrics[0].scope_metrics[0].metrics[0].data.data_points
     assert dict(point.attributes or {}) == {"process": "a,b=c é"}
+
+
+@pytest.mark.slow
+def test_a_real_collector_takes_it(recorded: Path, tmp_path: Path) -> None:
+    """An OpenTelemetry Collector prints what it got: every sample, sums with their start, no complaint."""
+    program = _collector()
+    port = free_port()
+    config = {
+        "receivers": {"otlp": {"protocols": {"http": {"endpoint": f"127.0.0.1:{port}"}}}},
+        "exporters": {"debug": {"verbosity": "detailed", "sampling_initial": 100_000}},
+        "service": {
+            "telemetry": {"metrics": {"level": "none"}},
+            "pipelines": {"metrics": {"receivers": ["otlp"], "exporters": ["debug"]}},
+        },
+    }
+    file = tmp_path / "collector.yaml"
+    file.write_text(json.dumps(config))
+    log = tmp_path / "collector.log"
+
+    def listens() -> bool:
+        with client_of(f"http://127.0.0.1:{port}") as client:
+            return client.get("/v1/metrics").status_code == 405
+
+    collector = started([program, "--config", str(file)], log, listens)
+    try:
+        sent = push(recorded, RUN, sink_of(f"http://127.0.0.1:{port}"), 60)
+    finally:
+        ended(collector, signal.SIGTERM)
+    assert (sent.error, sent.rejected) == (None, 0)
+    text = log.read_text()
+    about = text.partition("Name: system.context_switches")[2].partition("Metric #")[0]
+    assert "IsMonotonic: true" in about
+    assert "AggregationTemporality: Cumulative" in about
+    assert about.count("StartTimestamp: 2023-11-14 22:13:20") == 40
+    assert text.count("-> soakwatch.run: Str(") >= 1
+    assert len(re.findall(r"-> process: Str\(p\d+\)", text)) == 60 * len(KEYS)
+    assert "error" not in {line.split("\t")[1] for line in text.splitlines() if line.count("\t") > 2}
+
+
+def _collector() -> str:
+    """The Collector that ``tests/otelcol/build`` made, or one that is installed; skips where there is none."""
+    kept = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "soakwatch"
+    found = os.environ.get("OTELCOL") or shutil.which("otelcol") or next(map(str, sorted(kept.glob("otelcol-*"))), None)
+    if found is None:
+        pytest.skip("there is no OpenTelemetry Collector: tests/otelcol/build makes one, or name it in OTELCOL")
+    return found
+
+
+@pytest.mark.slow
+def test_a_run_sends_what_the_receiver_missed(tmp_path: Path) -> None:
+    """The receiver starts when the run is half over: at the end it has every sample of the device, and the report
+    says so."""
+    receiver = new_receiver(tmp_path / "receiver")
+    (tmp_path / "plan.yaml").write_text(PLAN.format(url=receiver.url, more=""))
+    command = [str(Path(sys.executable).with_name("soakwatch")), "run", "plan.yaml", "--runs", "runs"]
+    timer = threading.Timer(5.0, receiver.start)
+    timer.start()
+    try:
+        ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
+    finally:
+        timer.join()
+        receiver.kill()
+    assert ran.returncode in {0, 1, 3}, ran.stdout + ran.stderr
+    (folder,) = (tmp_path / "runs").glob("*fed*")
+    memory = of(receiver.points(), "system.memory.usage")
+    with RecordView.open(folder) as view:
+        kept = view.series(SeriesKey("dut", "system.memory.usage", ""))
+    assert {point.time_ns for point in memory} >= set(kept.time_ns.tolist())
+    assert len(kept) >= 4
+    assert {point.resource["soakwatch.run"] for point in memory} == {folder.name}
