@@ -126,7 +126,8 @@ def test_node_exporter_needs_no_mapping(lab: Lab) -> None:
         now_ns = time.time_ns()
         assert all(0 <= now_ns - time_ns < 60e9 for time_ns in times)
         facts = poller.facts()
-        assert facts.identity["version"]
+        assert facts.identity["server"].startswith(f"{lab.server.url} (version ")
+        assert "version" not in facts.identity, "that would be the device's"
         assert facts.identity["query"] == '{job="node"}'
         assert "names of the answer are not sampled (" in facts.notes[0]
 

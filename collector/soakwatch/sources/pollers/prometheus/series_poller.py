@@ -155,9 +155,8 @@ class SeriesPoller:
             names = sorted(unused)
             some = ", ".join(names[:_SHOWN_NAMES]) + (" …" if len(names) > _SHOWN_NAMES else "")
             notes.append(f"{len(names)} names of the answer are not sampled ({some}): add them, or globs, to keep")
-        identity = {"server": shown(self._url), "query": "; ".join(query.text for query in self._queries)}
-        if self._version:
-            identity["version"] = self._version
+        server = f"{shown(self._url)} (version {self._version})" if self._version else shown(self._url)
+        identity = {"server": server, "query": "; ".join(query.text for query in self._queries)}
         cadences = {}
         if self._cadence.step_s > self._cadence.interval_s:
             metrics = {metric for exporter in known.exporters.values() for metric, _ in exporter.series}
