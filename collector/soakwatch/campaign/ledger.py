@@ -6,7 +6,6 @@ the folder of its run. Numbers of lines without gaps show that none is missing.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -15,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from soakwatch.campaign.campaign_model import CampaignError
+from soakwatch.core.file_lock import lock_file
 from soakwatch.core.private_files import PRIVATE
 from soakwatch.core.yaml import Plain
 
@@ -132,10 +132,10 @@ def open_ledger(folder: Path) -> Iterator[Ledger]:
     Raises CampaignError if another process writes it, or it is damaged.
     """
     file = folder / LEDGER
-    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE)
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND, PRIVATE)
     try:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(descriptor)
         except OSError:
             raise CampaignError(
                 f"the campaign in {folder} is being run by another process: wait for it, or press Ctrl-C there"

@@ -7,7 +7,6 @@ crash, and they are not seen by other users and other machines.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import stat
@@ -18,6 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from soakwatch.campaign.campaign_model import CampaignError
+from soakwatch.core.file_lock import lock_file
 
 THIS_MACHINE = "this machine"
 _POLL_S = 0.2
@@ -49,11 +49,11 @@ def testbed_file(name: str) -> Path:
 def held(file: Path) -> bool:
     """Whether a process holds the lock of a file."""
     try:
-        descriptor = os.open(file, os.O_RDWR | os.O_CLOEXEC)
+        descriptor = os.open(file, os.O_RDWR)
     except OSError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        lock_file(descriptor, shared=True)
     except OSError:
         return True
     finally:
@@ -89,10 +89,10 @@ def testbed_lock(name: str, words: str, stop: Callable[[], object]) -> Iterator[
 
 
 def _taken(file: Path, words: str) -> int | None:
-    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(file, os.O_RDWR | os.O_CREAT, 0o600)
     for _ in range(3):  # somebody who asks whether it is held holds it for a moment
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock_file(descriptor)
         except OSError:
             time.sleep(0.01)
             continue

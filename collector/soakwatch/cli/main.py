@@ -32,6 +32,10 @@ LASTING = frozenset({"run", "resume", "calibrate", "demo", "campaign"})
 COMMANDS = PluginFolder("soakwatch.cli.commands", "command")
 
 
+_UNIX_ONLY = frozenset({"fcntl", "grp", "pwd", "resource", "termios", "tty"})
+"""Modules of the standard library that Windows does not have."""
+
+
 class Commands(click.Group):
     """A group whose commands are the files of a folder; listing them imports none."""
 
@@ -155,6 +159,14 @@ def run(args: list[str]) -> int:
             return _unforeseen(group, limit, debug)
         errors = list(_flattened(for_user))
         return _complain("\n".join(map(_sentences, errors)), max(error.exit_code for error in errors), debug)
+    except ModuleNotFoundError as error:
+        if error.name not in _UNIX_ONLY:
+            return _unforeseen(error, limit, debug)
+        return _complain(
+            "this command needs Linux or another Unix; records can be judged, reported, compared and exported here",
+            EXIT_USAGE,
+            debug,
+        )
     except Exception as error:  # noqa: BLE001 - last resort: a defect is a sentence, not a traceback
         return _unforeseen(error, limit, debug)
     return code if isinstance(code, int) else 0

@@ -252,13 +252,13 @@ def stay_on_hang_up() -> None:
 
     With a handler that does nothing rather than SIG_IGN, which hooks and scripts would inherit.
     """
-    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # Windows has none
         signal.signal(signal.SIGHUP, lambda *_: None)
 
 
 @contextmanager
 def _no_hang_up() -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "SIGHUP"):
         yield
         return
     before = signal.getsignal(signal.SIGHUP)

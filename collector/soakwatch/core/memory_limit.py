@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import mmap
-import resource
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,9 +36,12 @@ def memory_limit(system: Path = Path("/")) -> MemoryLimit | None:
     ``system`` is the root of /proc and /sys.
     """
     limits = []
-    space, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if space != resource.RLIM_INFINITY:
-        limits.append(MemoryLimit(space // 2**20, "`ulimit -v`"))
+    with suppress(ImportError):  # Windows has no such limits
+        import resource
+
+        space, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if space != resource.RLIM_INFINITY:
+            limits.append(MemoryLimit(space // 2**20, "`ulimit -v`"))
     with suppress(OSError):
         lines = (system / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
         for hierarchy, controllers, own in (line.split(":", 2) for line in lines if line.count(":") > 1):

@@ -6,9 +6,7 @@ written later get the mode of the record beside them.
 
 from __future__ import annotations
 
-import grp
 import os
-import pwd
 import stat
 from contextlib import suppress
 from pathlib import Path
@@ -50,17 +48,25 @@ def make_new_private_folder(folder: Path) -> None:
 
 def open_private(file: Path, mode: int = PRIVATE, *, append: bool = False) -> BinaryIO:
     """Opens a file for writing, with ``mode`` from its creation on. Raises OSError."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | (os.O_APPEND if append else 0)
+    flags = os.O_WRONLY | os.O_CREAT | (os.O_APPEND if append else 0)
     descriptor = os.open(file, flags, mode)
     try:
-        if stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:
-            os.fchmod(descriptor, mode)
+        limit_rights(descriptor, mode)
         if not append:
             os.ftruncate(descriptor, 0)
         return open(descriptor, "ab" if append else "wb")
     except BaseException:
         os.close(descriptor)
         raise
+
+
+def limit_rights(descriptor: int, mode: int = PRIVATE) -> None:
+    """Gives an open file its mode, whatever the umask made of it; nothing where a file has no such modes (Windows).
+
+    Raises OSError.
+    """
+    if hasattr(os, "fchmod") and stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:
+        os.fchmod(descriptor, mode)
 
 
 def write_private(file: Path, data: str | bytes, mode: int = PRIVATE) -> None:
@@ -82,7 +88,11 @@ def group_id(group: str) -> int:
     Raises SoakwatchError if there is no such group, or the user is not a member.
     """
     try:
+        import grp
+
         number = grp.getgrnam(group).gr_gid
+    except ImportError:
+        raise SoakwatchError("this system has no groups to share files with: leave the group out") from None
     except (KeyError, ValueError):  # ValueError: a null byte
         known = [entry.gr_name for entry in grp.getgrall()]
         raise SoakwatchError(f"there is no group {group!r} on this machine{hint(group, known)}") from None
@@ -115,7 +125,9 @@ def share(folder: Path, group: str) -> None:
 
 def sharing_group(folder: Path) -> str:
     """The group that ``share`` gave a folder to; "" if it is private or the group no longer exists."""
-    with suppress(OSError, KeyError):
+    with suppress(OSError, KeyError, ImportError):
+        import grp
+
         status = folder.stat()
         if stat.S_IMODE(status.st_mode) == _SHARED_FOLDER:
             return grp.getgrgid(status.st_gid).gr_name
@@ -130,8 +142,10 @@ def mode_in(folder: Path) -> int:
 def owner_name(number: int) -> str:
     """The name of a user, or ``uid N`` without one."""
     try:
+        import pwd
+
         return pwd.getpwuid(number).pw_name
-    except KeyError:
+    except (KeyError, ImportError):  # ImportError: Windows
         return f"uid {number}"
 
 
@@ -142,8 +156,10 @@ def private_to(folder: Path) -> str:
     if not status.st_mode & _GROUP_READS:
         return owner
     try:
+        import grp
+
         return f"{owner} and its group {grp.getgrgid(status.st_gid).gr_name}"
-    except KeyError:
+    except (KeyError, ImportError):
         return f"{owner} and its group {status.st_gid}"
 
 

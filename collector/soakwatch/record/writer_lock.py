@@ -5,14 +5,13 @@ Its file is the owner's even where the record is shared: whoever can open it can
 
 from __future__ import annotations
 
-import fcntl
 import os
-import stat
 from contextlib import suppress
 from pathlib import Path
 
 from soakwatch.core.errors import RecordError
-from soakwatch.core.private_files import PRIVATE, owner_name
+from soakwatch.core.file_lock import lock_file
+from soakwatch.core.private_files import PRIVATE, limit_rights, owner_name
 from soakwatch.record._files import record_file
 from soakwatch.record._sqlite_errors import as_record_error
 
@@ -27,21 +26,20 @@ def take_lock(path: Path) -> int:
     """
     name = path.with_suffix(".lock")
     try:
-        descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE)
+        descriptor = os.open(name, os.O_RDWR | os.O_CREAT, PRIVATE)
     except OSError as error:
         raise _not_ours(name, path) or as_record_error(error, path) from None
     with suppress(OSError):  # the umask decides how it is made, and somebody may have opened it to others
-        if stat.S_IMODE(os.fstat(descriptor).st_mode) != PRIVATE:
-            os.fchmod(descriptor, PRIVATE)
+        limit_rights(descriptor)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        lock_file(descriptor)
     except OSError:
         written = os.read(descriptor, 20).decode(errors="replace").strip() or "unknown"
         os.close(descriptor)
         raise RecordError(_held_words(path, written)) from None
     with suppress(OSError):  # on a full disk the lock holds all the same
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        os.write(descriptor, f"{os.getpid()}\n".encode())
     return descriptor
 
 
@@ -66,8 +64,9 @@ def is_written(path: Path) -> bool:
 def _holders(lock: Path) -> list[int]:
     """The processes that hold a lock; one of another container is 0. Raises OSError."""
     status = lock.stat()
+    listing = Path("/proc/locks").read_text(encoding="ascii")  # first: a system without it may not know major() either
     inode = f"{os.major(status.st_dev):02x}:{os.minor(status.st_dev):02x}:{status.st_ino}"
-    listed = (line.split() for line in Path("/proc/locks").read_text(encoding="ascii").splitlines())
+    listed = (line.split() for line in listing.splitlines())
     # "2: FLOCK  ADVISORY  WRITE 1234 08:01:131093 0 EOF"; with "->" behind the number, a process that waits for it
     return [int(words[4]) for words in listed if len(words) > 5 and words[1] == "FLOCK" and words[5] == inode]
 
@@ -100,7 +99,7 @@ def _not_ours(lock: Path, path: Path) -> RecordError | None:
         user = lock.stat().st_uid
     except OSError:
         return None
-    if user == os.geteuid() or os.access(lock, os.W_OK):
+    if not hasattr(os, "geteuid") or user == os.geteuid() or os.access(lock, os.W_OK):
         return None
     owner = owner_name(user)
     return RecordError(

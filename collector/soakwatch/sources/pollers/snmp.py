@@ -444,6 +444,11 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> S
     """
     access = access_of(config)
     check(site.target, access)
+    if not await asyncio.to_thread(has_gufo):
+        raise PlanError(
+            f"{site.target}: SNMP polls need gufo-snmp, which has packages for Linux only: poll from a Linux machine,"
+            " where `pip install 'gufo-snmp>=0.13,<0.14'` installs it; records are judged and reported without it"
+        )
     if config.context and config.engine != "pysnmp":
         raise PlanError(f"{site.target}: a context needs the other library: add engine: pysnmp")
     profiles = await asyncio.to_thread(_profiles, config.profiles)
@@ -458,6 +463,15 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> S
     stack.push_async_callback(poller.close)
     share_names(site.target, InterfaceNames(lambda: poller.survey), stack)
     return poller
+
+
+def has_gufo() -> bool:
+    """Whether the SNMP library is installed. It is loaded here, where the event loop does not wait for it."""
+    try:
+        import soakwatch.sources.transport.snmp.gufo_connection  # noqa: F401
+    except ModuleNotFoundError:
+        return False
+    return True
 
 
 def _profiles(folder: str | None) -> Profiles:

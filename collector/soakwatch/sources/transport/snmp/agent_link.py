@@ -10,7 +10,6 @@ from collections import deque
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
-from soakwatch.sources.transport.snmp.gufo_connection import discover, open_gufo
 from soakwatch.sources.transport.snmp.snmp_access import Access, resolve
 from soakwatch.sources.transport.snmp.snmp_connection import Connection, Counters
 from soakwatch.sources.transport.snmp.snmp_errors import FailureKind, SnmpPollError
@@ -71,6 +70,8 @@ class AgentLink:
         return self._second
 
     async def _open(self, share_s: float) -> Connection:
+        from soakwatch.sources.transport.snmp.gufo_connection import discover, open_gufo
+
         access = await self.numeric(share_s)
         if self.options.engine == "gufo":
             connection = await open_gufo(access, share_s, self.counters)

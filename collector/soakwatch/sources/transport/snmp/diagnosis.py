@@ -11,7 +11,6 @@ import asyncio
 import time
 from dataclasses import dataclass, replace
 
-from soakwatch.sources.transport.snmp.gufo_connection import discover, open_gufo
 from soakwatch.sources.transport.snmp.snmp_access import Access
 from soakwatch.sources.transport.snmp.snmp_connection import SYS_UPTIME, Counters
 from soakwatch.sources.transport.snmp.snmp_errors import FailureKind, SnmpPollError
@@ -107,6 +106,8 @@ async def _diagnose_community(access: Access, limit_s: float) -> SnmpPollError:
 
 async def _asked(access: Access, limit_s: float) -> SnmpPollError:
     """What comes of a request for the agent's uptime."""
+    from soakwatch.sources.transport.snmp.gufo_connection import open_gufo
+
     try:
         connection = await open_gufo(access, _TIME_S, Counters())
         try:
@@ -124,6 +125,8 @@ async def _asked(access: Access, limit_s: float) -> SnmpPollError:
 
 async def _discovered(access: Access) -> SnmpPollError | None:
     """Why a discovery of SNMPv3 was not answered; None if it was."""
+    from soakwatch.sources.transport.snmp.gufo_connection import discover
+
     try:
         await discover(access, _TIME_S)
     except SnmpPollError as failure:

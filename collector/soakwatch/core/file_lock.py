@@ -1,0 +1,20 @@
+"""A lock on an open file, which dies with the process that took it: flock(2).
+
+Windows has none. There Soakwatch only reads, judges and reports records, and nothing keeps a second process of the same
+user from writing what it found into the same record; SQLite keeps each of the two writes whole.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+
+def lock_file(descriptor: int, *, shared: bool = False) -> None:
+    """Locks an open file at once, for this process alone or ``shared`` with others that ask for that.
+
+    Does nothing where the system has no flock. Raises OSError if another process holds it.
+    """
+    with suppress(ImportError):
+        import fcntl
+
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
