@@ -13,11 +13,11 @@ import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from soakwatch.campaign.campaign_model import CampaignError
-from soakwatch.core.file_lock import lock_file
+from soakwatch.core.file_lock import lock_file, name_holder
 
 THIS_MACHINE = "this machine"
 _POLL_S = 0.2
@@ -96,9 +96,7 @@ def _taken(file: Path, words: str) -> int | None:
         except OSError:
             time.sleep(0.01)
             continue
-        with suppress(OSError):
-            os.ftruncate(descriptor, 0)
-            os.pwrite(descriptor, f"{words} (pid {os.getpid()})\n".encode(), 0)
+        name_holder(descriptor, f"{words} (pid {os.getpid()})")
         return descriptor
     os.close(descriptor)
     return None

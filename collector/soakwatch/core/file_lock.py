@@ -6,6 +6,7 @@ user from writing what it found into the same record; SQLite keeps each of the t
 
 from __future__ import annotations
 
+import os
 from contextlib import suppress
 
 
@@ -18,3 +19,11 @@ def lock_file(descriptor: int, *, shared: bool = False) -> None:
         import fcntl
 
         fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+
+
+def name_holder(descriptor: int, words: str) -> None:
+    """Writes into a locked file who holds it, and no longer who did; on a full disk the lock holds all the same."""
+    with suppress(OSError):
+        os.ftruncate(descriptor, 0)
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        os.write(descriptor, f"{words}\n".encode())

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from soakwatch.core.errors import RecordError
-from soakwatch.core.file_lock import lock_file
+from soakwatch.core.file_lock import lock_file, name_holder
 from soakwatch.core.private_files import PRIVATE, limit_rights, owner_name
 from soakwatch.record._files import record_file
 from soakwatch.record._sqlite_errors import as_record_error
@@ -37,9 +37,7 @@ def take_lock(path: Path) -> int:
         written = os.read(descriptor, 20).decode(errors="replace").strip() or "unknown"
         os.close(descriptor)
         raise RecordError(_held_words(path, written)) from None
-    with suppress(OSError):  # on a full disk the lock holds all the same
-        os.ftruncate(descriptor, 0)
-        os.write(descriptor, f"{os.getpid()}\n".encode())
+    name_holder(descriptor, f"{os.getpid()}")
     return descriptor
 
 
