@@ -19,7 +19,13 @@ _CONTENT = "soakwatch[loads,pollers,executors,notify]"  # without the extra expo
 _COMMANDS: Mapping[str, str] = {"soakwatch": "soakwatch.cli.main", "soakwatch-agent": "soakwatch_agent.cli"}
 _ARCHITECTURES: Mapping[str, str] = {"x86_64": "amd64", "aarch64": "arm64"}
 _PROGRAM = "usr/lib/soakwatch"
-_UNITS = ("*.service", "*.timer", "*.socket", "*.target", "*.slice", "*.path")
+_UNITS = "usr/lib/systemd/system"
+_SYSTEMD: Mapping[str, str] = {
+    **dict.fromkeys(("*.service", "*.timer", "*.socket", "*.target", "*.slice", "*.path"), _UNITS),
+    "*.sysusers": "usr/lib/sysusers.d",
+    "*.tmpfiles": "usr/lib/tmpfiles.d",
+}
+_SETTINGS = ("etc/soakwatch/plans", "etc/soakwatch/agent")
 _CONTROL = """\
 Package: soakwatch
 Version: {version}
@@ -27,8 +33,7 @@ Architecture: {architecture}
 Maintainer: Soakwatch <soakwatch@localhost>
 Installed-Size: {kib}
 Depends: python3 (>= {python}), python3 (<< {next_python}), adduser
-Recommends: ca-certificates, openssh-client
-Suggests: ipmitool, iperf3
+Suggests: ca-certificates, openssh-client, iputils-ping, ipmitool, iperf3
 Section: net
 Priority: optional
 Description: {summary}
@@ -57,7 +62,8 @@ def build_debian(source: Source, target: Target, wheelhouse: Path, work: Path, o
     documents.mkdir(parents=True)
     shutil.copyfile(source.tree / "LICENSE", documents / "copyright")
     shutil.copytree(source.tree / "deploy/examples", documents / "examples")
-    (root / "etc/soakwatch").mkdir(parents=True)
+    for name in _SETTINGS:
+        (root / name).mkdir(parents=True)
     _lay_control(root, source, target)
     _plain_rights(root)
     file = out / debian_name(source, target)
@@ -92,11 +98,13 @@ def _lay_program(root: Path, target: Target, wheelhouse: Path) -> None:
 
 
 def _lay_units(root: Path, folder: Path) -> None:
-    units = root / "usr/lib/systemd/system"
-    units.mkdir(parents=True)
-    for pattern in _UNITS:
+    """Units, and what systemd reads of the user and the folders; whatever stands in ``deploy/systemd``."""
+    for pattern, place in _SYSTEMD.items():
         for file in sorted(folder.glob(pattern)):
-            shutil.copyfile(file, units / file.name)
+            there = root / place
+            there.mkdir(parents=True, exist_ok=True)
+            own_folder = place != _UNITS
+            shutil.copyfile(file, there / (f"{file.stem}.conf" if own_folder else file.name))
 
 
 def _lay_control(root: Path, source: Source, target: Target) -> None:

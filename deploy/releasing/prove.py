@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from releasing.debian import RELEASES
@@ -23,10 +23,13 @@ SUITES: Mapping[str, Target] = {
     "trixie": Target("3.13", platform.machine()),
 }
 """Each Debian, and its python3."""
+WAYS = ("wheelhouse", "pipx", "uv", "debian")
 _PACKAGES = "python3,python3-venv,adduser,pipx"
 _IN_THE_BASE = Path(__file__).with_name("in_a_bare_system.sh")
 _ISOLATED = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private"]
-_ENTER = 'ip link set lo up && mount -t proc proc "$0/proc" && exec chroot "$0" /bin/sh /release/in_a_bare_system.sh'
+_ENTER = (
+    'ip link set lo up && mount -t proc proc "$0/proc" && exec chroot "$0" /bin/sh /release/in_a_bare_system.sh "$@"'
+)
 
 
 def default_bases() -> Path:
@@ -42,8 +45,8 @@ def lacking() -> str:
     return f"not installed: {', '.join(missing)}" if missing else ""
 
 
-def prove(suite: str, out: Path, bases: Path) -> None:
-    """Installs the release in ``out`` into a bare system of a Debian in each way of docs/install.md, and uses it there.
+def prove(suite: str, out: Path, bases: Path, ways: Sequence[str] = WAYS) -> None:
+    """Installs the release in ``out`` into a bare system of a Debian in ways of docs/install.md, and uses it there.
 
     Raises ReleaseError with what it said there, also if this machine cannot do that.
     """
@@ -67,7 +70,7 @@ def prove(suite: str, out: Path, bases: Path) -> None:
             shutil.copy2(file, release)
         print(f"{suite}: a bare Debian with {_PACKAGES}, no network", flush=True)
         bare = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"}
-        done = subprocess.run([*_ISOLATED, "sh", "-c", _ENTER, system], env=bare, check=False)
+        done = subprocess.run([*_ISOLATED, "sh", "-c", _ENTER, system, *ways], env=bare, check=False)
     if done.returncode != 0:
         raise ReleaseError(f"{suite}: the installation above failed (code {done.returncode})")
 

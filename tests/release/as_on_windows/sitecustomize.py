@@ -16,7 +16,8 @@ from collections.abc import Mapping, Sequence
 _NO_MODULES = frozenset({"fcntl", "grp", "gufo", "pwd", "resource", "termios", "tty"})
 _NO_NAMES = {
     "os": "O_CLOEXEC O_DIRECTORY O_NOFOLLOW O_NONBLOCK WNOHANG chown fchmod fchown fork getegid geteuid getgid"
-    " getgroups getloadavg getpgid getuid killpg mkfifo nice pread pwrite sched_getaffinity setsid statvfs sysconf uname wait",
+    " getgroups getloadavg getpgid getuid killpg mkfifo nice pread pwrite sched_getaffinity setsid"
+    " statvfs sysconf uname wait",
     "signal": "SIGALRM SIGCHLD SIGHUP SIGKILL SIGPIPE SIGQUIT SIGTSTP SIGUSR1 SIGUSR2 SIGWINCH"
     " pthread_sigmask setitimer",
 }
