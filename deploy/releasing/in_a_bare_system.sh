@@ -77,7 +77,7 @@ by_debian() {
 say "the wheelhouse is unpacked"
 tar -xf soakwatch-*-wheelhouse-*.tar.gz
 wheelhouse=$(echo /release/soakwatch-*-wheelhouse-*/)
-everything='soakwatch[loads,pollers,executors,export,notify]'
+everything='soakwatch[loads,pollers,executors,sinks,export,notify]'
 
 for way in "$@"; do "by_$way"; done
 say "all ways work"

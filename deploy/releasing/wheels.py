@@ -14,7 +14,7 @@ from pathlib import Path
 
 from releasing.source import ReleaseError, Source, run
 
-EVERYTHING = "soakwatch[loads,pollers,executors,export,notify]"
+EVERYTHING = "soakwatch[loads,pollers,executors,sinks,export,notify]"
 """What a wheelhouse can install."""
 CONSTRAINTS, SUMS = "constraints.txt", "SHA256SUMS"
 _OLDEST_PYTHON = "3.11"
