@@ -24,7 +24,6 @@ from soakwatch.sources.abc import (
     SourceUnreadyError,
     timing,
 )
-from soakwatch.sources.result_files.result_file import FileConfig
 from soakwatch.sources.source_modules import poller_module
 from soakwatch_model.metric import BY_NAME
 from soakwatch_model.metric_entry import PRESENCE
@@ -238,11 +237,13 @@ def silent_generators(checks: Sequence[SourceCheck], now_s: float) -> tuple[str,
             continue
         if any(sample.metric in HEARD for check in own for sample in check.samples):
             continue
-        files = [check.source.config.file for check in own if isinstance(check.source.config, FileConfig)]
+        if all(getattr(check.source.config, "drive", False) for check in own if check.source.poller in loads()):
+            continue  # it rests until the run sets its level
+        files = [getattr(check.source.config, "file", None) for check in own]
         ages = [
             f" ({path} was last written {show_seconds(max(0.0, now_s - path.stat().st_mtime))} ago)"
             for path in files
-            if path.is_file()
+            if isinstance(path, Path) and path.is_file()
         ]
         sentences.append(
             f"{target.name} reports no figure of the load yet{''.join(ages[:1])}: a run in which it stays silent is "

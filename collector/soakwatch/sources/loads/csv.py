@@ -74,4 +74,4 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> P
         config.decimal,
     )
     reader = TableReader(table, begin_of(site), arrival=config.time == "arrival")
-    return await follow(config, site, stack, reader, load=site.role == GENERATOR, restarts=False)
+    return await follow(config.file, config, site, stack, reader, load=site.role == GENERATOR, restarts=False)

@@ -48,11 +48,19 @@ class JmeterReader:
     def begin(self) -> None:
         """A new run of JMeter."""
         self._ticks = Ticks(self._width, self._begin_ns, (ANSWERED, FAILED))
+        self.go_on()
+
+    def go_on(self) -> None:
+        """See ``result_file.Continues``."""
         self._header: list[str] | None = None
         self._sign = ","
         self._xml = False
         self._rows = Rows()
         self._depth = 0  # of nested elements
+
+    def rest(self, now_ns: int) -> list[Sample]:
+        """See ``result_file.Continues``."""
+        return self._ticks.rested(now_ns)
 
     def take(self, lines: Sequence[str], moment: Moment) -> ParsedLines:
         """See ``result_file.Reader``."""

@@ -46,7 +46,15 @@ class K6Reader:
     def begin(self) -> None:
         """A new run of k6, which counts from zero."""
         self._ticks = Ticks(self._width, self._begin_ns, (ANSWERED, _BLOCKED))
+        self.go_on()
+
+    def go_on(self) -> None:
+        """See ``result_file.Continues``."""
         self._table: bool | None = None
+
+    def rest(self, now_ns: int) -> list[Sample]:
+        """See ``result_file.Continues``."""
+        return self._ticks.rested(now_ns)
 
     def take(self, lines: Sequence[str], moment: Moment) -> ParsedLines:
         """See ``result_file.Reader``."""

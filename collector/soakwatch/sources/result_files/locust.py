@@ -30,9 +30,23 @@ class LocustReader:
 
     def begin(self) -> None:
         """A new run of locust."""
+        self._totals = {ANSWERED: 0, FAILED: 0}
+        self.go_on()
+
+    def go_on(self) -> None:
+        """See ``result_file.Continues``."""
+        self._earlier = dict(self._totals)  # counts of the processes before this one
         self._header: list[str] | None = None
         self._rows = Rows()
         self._before: tuple[int, int, int] | None = None  # time (ns), requests and failures of the last row
+
+    def rest(self, now_ns: int) -> list[Sample]:
+        """See ``result_file.Continues``."""
+        if now_ns <= self._last_ns:
+            return []
+        self._last_ns = now_ns
+        rates = [Sample(name, "", 0.0, now_ns) for name in ("load.request.rate", "load.failure.rate")]
+        return [*(Sample(metric, "", total, now_ns) for metric, total in self._totals.items()), *rates]
 
     def take(self, lines: Sequence[str], moment: Moment) -> ParsedLines:
         """See ``result_file.Reader``."""
@@ -79,6 +93,7 @@ class LocustReader:
             taken.cannot(f"{','.join(cells.values())[:80]!r} is not a row of locust")
             return
         taken.newest_ns = row_ns
+        self._totals = {metric: self._earlier[metric] + count for metric, count in counts.items()}
         before, self._before = self._before, (row_ns, counts[ANSWERED], counts[FAILED])
         rates = _rates(before, self._before)
         time_ns = moment.now_ns if moment.arrival else row_ns
@@ -90,7 +105,7 @@ class LocustReader:
             if time_ns <= self._last_ns and not moment.arrival:
                 return
             self._last_ns = time_ns
-            taken.samples += [Sample(metric, "", count, time_ns) for metric, count in counts.items()]
+            taken.samples += [Sample(metric, "", total, time_ns) for metric, total in self._totals.items()]
             taken.samples += [Sample(metric, "", rate, time_ns) for metric, rate in rates.items()]
             taken.samples += [Sample(metric, name, value, time_ns) for (metric, name), value in levels.items()]
 

@@ -29,15 +29,14 @@ _READING_SHARE = 0.5  # of a poll's timeout; the rest of the file waits for the 
 _GRACE_S = 5.0
 
 
-class FileConfig(SourceConfig):
-    """Keys of every source that follows a file."""
+class FollowKeys(SourceConfig):
+    """How a file is followed."""
 
-    file: Annotated[Path, Field(description="the file that the tool writes", strict=False)]
     wait: Annotated[Seconds, Field(default=60.0, ge=0, description="how long the file may be missing after the start")]
 
 
-class TimedFileConfig(FileConfig):
-    """Keys of every source that follows a file whose lines come during the load, with their times."""
+class TimedKeys(FollowKeys):
+    """How a file is followed whose lines come during the load, with their times."""
 
     time: Annotated[
         Literal["column", "arrival"],
@@ -50,6 +49,16 @@ class TimedFileConfig(FileConfig):
     silence: Annotated[
         Seconds, Field(default=30.0, gt=0, description="time without a new line after which the generator is at rest")
     ]
+
+
+class FileConfig(FollowKeys):
+    """Keys of every source that follows a file."""
+
+    file: Annotated[Path, Field(description="the file that the tool writes", strict=False)]
+
+
+class TimedFileConfig(FileConfig, TimedKeys):
+    """Keys of every source that follows a file whose lines have times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +136,27 @@ class TellsSettings(Protocol):
         ...
 
 
+@runtime_checkable
+class Continues(Protocol):
+    """A reader that counts on over the processes of one generator."""
+
+    def go_on(self) -> None:
+        """The next lines are of the file of another process, which counts from zero: the counts go on."""
+        ...
+
+    def rest(self, now_ns: int) -> list[Sample]:
+        """Nothing is sent now, nor was since the last line: the counts again, so that this is no gap."""
+        ...
+
+
 def begin_of(site: SourceContext) -> int:
     """Lines before this time are not of the run; a trial poll shows old ones too."""
     return 0 if site.trial else site.now_ns()
 
 
 async def follow(
-    config: FileConfig,
+    file: Path,
+    config: FollowKeys,
     site: SourceContext,
     stack: AsyncExitStack,
     reader: Reader,
@@ -142,34 +165,36 @@ async def follow(
     restarts: bool = True,
     program: str = "",
 ) -> Poller:
-    """Follows the file of ``config``; see ``FollowedFile``. Raises SourceError for a wrong file."""
-    followed = FollowedFile(config, site, reader, load=load, restarts=restarts, program=program)
+    """Follows ``file``; see ``FollowedFile``. Raises SourceError for a wrong file."""
+    followed = FollowedFile(file, config, site, reader, load=load, restarts=restarts, program=program)
     stack.push_async_callback(followed.close)
     await asyncio.to_thread(followed.begin)
     return followed
 
 
 class FollowedFile:
-    """A poller that reads what is appended to a file.
+    """A poller that reads what is appended to ``file``.
 
     ``load``: a generator writes it, so whether it sends is sampled and unreadable lines are counted. ``restarts``: a
-    rewritten file means a restarted generator. ``program`` is the generator, if known.
+    rewritten file means a restarted generator; with a reader that ``Continues`` and without ``restarts`` it counts on.
+    ``program`` is the generator, if known.
     """
 
     def __init__(
         self,
-        config: FileConfig,
+        file: Path,
+        config: FollowKeys,
         site: SourceContext,
         reader: Reader,
         *,
-        load: bool,
-        restarts: bool,
+        load: bool = True,
+        restarts: bool = True,
         program: str = "",
     ) -> None:
-        self._config, self._site, self._reader = config, site, reader
-        self._timed = config if isinstance(config, TimedFileConfig) else None
+        self._file, self._config, self._site, self._reader = file, config, site, reader
+        self._timed = config if isinstance(config, TimedKeys) else None
         self._load, self._restarts, self._program = load, restarts, program
-        self._tail = Tail(config.file)
+        self._tail = Tail(file)
         self._reading = threading.Lock()
         self._begin_ns = site.now_ns()
         self._budget_s = _READING_SHARE * timing(0, site.interval_s, config.timeout).timeout_s
@@ -184,7 +209,7 @@ class FollowedFile:
 
     def begin(self) -> None:
         """Notes whether the file exists: its content is then from before the run."""
-        self._old = self._config.file.exists()
+        self._old = self._file.exists()
 
     async def close(self) -> None:
         """Closes the file once an abandoned poll has ended."""
@@ -195,13 +220,18 @@ class FollowedFile:
             self._tail.close()
             self._reading.release()
 
+    @property
+    def offset(self) -> int:
+        """How many bytes of the file were read."""
+        return self._tail.offset
+
     async def poll(self, now_ns: int) -> Answer:
         """What was written since the last poll. Raises SourceError for a missing or wrong file."""
         return await asyncio.to_thread(self._poll_once, now_ns)
 
     def facts(self) -> Facts:
         """The file, its clock's offset, and the reader's notes."""
-        identity = {"file": str(self._config.file)}
+        identity = {"file": str(self._file)}
         if self._offset_s is not None:
             side = "behind" if self._offset_s < 0 else "ahead of"
             identity["clock"] = f"newest line {abs(self._offset_s):.1f} s {side} the run when first seen"
@@ -216,11 +246,11 @@ class FollowedFile:
             return {}
         told = self._reader.settings() if isinstance(self._reader, TellsSettings) else {}
         notes = () if told else (f"generator: the file of {self._program} does not tell how it was called",)
-        return generator(self._program, "", {"file": str(self._config.file), **told}, notes)
+        return generator(self._program, "", {"file": str(self._file), **told}, notes)
 
     def _poll_once(self, now_ns: int) -> Answer:
         if not self._reading.acquire(blocking=False):
-            raise SourceError(f"{self._config.file} is still being read by the previous poll")
+            raise SourceError(f"{self._file} is still being read by the previous poll")
         try:
             return self._read_file(now_ns)
         finally:
@@ -248,7 +278,7 @@ class FollowedFile:
             self._check_clock(parsed.newest_ns, now_ns)
             self._old = False
         else:
-            faults.append(Fault("", "", f"{self._config.file} grows faster than it is read: the rest follows later"))
+            faults.append(Fault("", "", f"{self._file} grows faster than it is read: the rest follows later"))
         if self._wrong is not None or self._refusal is not None:
             raise SourceError(self._wrong or self._refusal or "")
         faults += self._line_faults(parsed)
@@ -263,16 +293,17 @@ class FollowedFile:
 
     def _restarted(self, now_ns: int) -> list[Event]:
         again, self._seen = self._seen, True
-        self._reader.begin()
         self._wrong = None
+        if again and not self._restarts and isinstance(self._reader, Continues):
+            self._reader.go_on()
+            return []
+        self._reader.begin()
         if not again:
             return []
         self._old = False
         if not self._restarts:
             return []
-        return [
-            Event(RESTART, "", "", now_ns, None, {"file": str(self._config.file), "cause": "the file was rewritten"})
-        ]
+        return [Event(RESTART, "", "", now_ns, None, {"file": str(self._file), "cause": "the file was rewritten"})]
 
     def _add(self, parsed: ParsedLines, piece: Piece, moment: Moment) -> None:
         if piece.overlong:
@@ -288,7 +319,7 @@ class FollowedFile:
         self._wrong = None
 
     def _absent(self, now_ns: int) -> Answer:
-        file = self._config.file
+        file = self._file
         if self._seen:
             self._old = False
             raise SourceError(f"{file} was removed: reading continues when its writer creates it again")
@@ -308,7 +339,7 @@ class FollowedFile:
             return
         side = "after" if off_s > 0 else "before"
         self._refusal = (
-            f"{self._config.file}: the newest line is {show_seconds(round(abs(off_s)))} {side} now: set the "
+            f"{self._file}: the newest line is {show_seconds(round(abs(off_s)))} {side} now: set the "
             "generator's clock (or its zone: tz), raise bound, or use time: arrival"
         )
 

@@ -49,6 +49,11 @@ class Tail:
         self._begin = b""  # the first bytes of the file
         self._forget()
 
+    @property
+    def offset(self) -> int:
+        """How many bytes of the file were read."""
+        return self._offset
+
     def close(self) -> None:
         """Closes the file."""
         if self._file is not None:

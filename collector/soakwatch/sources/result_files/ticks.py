@@ -104,6 +104,17 @@ class Ticks:
             samples += self._close_tick(index, (index + 1) * self._width, cut=index >= over)
         return samples
 
+    def rested(self, now_ns: int) -> list[Sample]:
+        """Empty ticks up to now, since it is known that nothing was counted after the last one."""
+        if self._open or self._done is None:
+            return []
+        first, over = self._done + 1, now_ns // self._width
+        samples: list[Sample] = []
+        for index in range(max(first, over - MAX_EMPTY_TICKS), over):
+            samples += self._samples_of(_Tick(), (index + 1) * self._width, self._width * 1e-9)
+            self._done = index
+        return samples
+
     def arrived(self, now_ns: int) -> list[Sample]:
         """All answers since the last call as one tick, if their own times are unusable."""
         if not self._open:

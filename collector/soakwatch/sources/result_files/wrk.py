@@ -42,6 +42,15 @@ class WrkReader:
         """A new file: the totals stay, since each run of wrk counts from zero."""
         self._forget()
 
+    def go_on(self) -> None:
+        """See ``result_file.Continues``."""
+        self._forget()
+
+    def rest(self, now_ns: int) -> list[Sample]:
+        """See ``result_file.Continues``."""
+        rates = [Sample(name, "", 0.0, now_ns) for name in ("load.request.rate", "load.failure.rate")]
+        return [*(Sample(metric, "", total, now_ns) for metric, total in self._totals.items()), *rates]
+
     def _forget(self) -> None:
         self._requests: int | None = None
         self._seconds = 0.0
