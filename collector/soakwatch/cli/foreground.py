@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 import click
 
@@ -16,10 +17,12 @@ from soakwatch.cli.display.progress import Lines, Panel, shown
 from soakwatch.cli.display.self_status import SelfStatus
 from soakwatch.cli.outlet import Loss, Terminal
 from soakwatch.cli.report_options import print_report
+from soakwatch.cli.take_over import become_new_version
 from soakwatch.core.clock import Clock
 from soakwatch.core.console import CommandConsole
 from soakwatch.core.errors import EXIT_INCONCLUSIVE, MonitorBrokenError, RecordError
 from soakwatch.core.event_kinds import START_WARNING, TERMINAL_LOST
+from soakwatch.core.installed_code import code_stamp
 from soakwatch.core.units import show_bytes, show_seconds
 from soakwatch.engine.context import RunContext
 from soakwatch.engine.finish import Ending, end_unpolled, why_unpolled
@@ -30,7 +33,7 @@ from soakwatch.engine.notify.setup import notifying_of
 from soakwatch.engine.promises import Promises
 from soakwatch.engine.provable import provable_so_far
 from soakwatch.engine.soak import Soak
-from soakwatch.engine.start import utc_text
+from soakwatch.engine.start import resume, utc_text
 from soakwatch.engine.start_warnings import StartWarnings, start_warnings
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan.web import WebPlan
@@ -40,6 +43,7 @@ from soakwatch.record.queue import Committer, Notes
 from soakwatch.report.files import REPORT_FILES, ReportPlace, clear_places
 from soakwatch.runs.device_figures import DeviceFigures
 from soakwatch.runs.running_elsewhere import listed_as_running
+from soakwatch.runs.sealing import Sealing
 from soakwatch.runs.watching import course_words
 from soakwatch.transfer.sinks.registry import destinations
 from soakwatch.transfer.sinks.supervisor import SinkProcesses
@@ -60,16 +64,52 @@ def run_to_the_end(
     verdict_shown: bool = True,
     web: WebPlan | None = None,
     places: tuple[ReportPlace, ...] = (),
+    words: Sequence[str] = (),
 ) -> int:
     """Watch the run, end it, judge it, write and print everything; returns the exit code of the verdict.
 
     The page is served until the end, so that readers see the verdict and can save the report. If polling was over
     already (``polled_ns``), only the end is made. ``verdict_shown`` is False for a calibration, which has no device to
     judge. Reports are written to ``places`` besides; if one is standard output, everything else goes to standard error.
-    Raises MonitorBrokenError if the record could not be written; what was committed is kept.
+    ``words`` are those of the command line, where it can be begun again by another version: if Soakwatch was replaced
+    on the disk meanwhile, the new one makes the end. Raises MonitorBrokenError if the record could not be written; what
+    was committed is kept.
     """
+    stamp = code_stamp() if words else ""
     with listed_as_running(course.folder):
-        return _run(terminal, course, record, clock, verdict_shown=verdict_shown, web=web, places=places)
+        code = _run(terminal, course, record, clock, verdict_shown=verdict_shown, web=web, places=places, stamp=stamp)
+    if code is not None:
+        return code
+    say = _console(places).say
+    say(f"the new version cannot end this run: {become_new_version(course.folder, words, say)}; this one tries")
+    again, record, clock = resume(course.folder, stop_on_fail=False)
+    again = replace(again, sealing=course.sealing)
+    with listed_as_running(course.folder):
+        code = _run(terminal, again, record, clock, verdict_shown=verdict_shown, places=places)
+    assert code is not None, "nothing is handed over by a run whose polling was over"
+    return code
+
+
+def resume_to_the_end(
+    terminal: Terminal,
+    folder: Path,
+    *,
+    no_web: bool,
+    stop_on_fail: bool,
+    stop_rules: Collection[str],
+    sealing: Sealing,
+    words: Sequence[str],
+    places: tuple[ReportPlace, ...],
+) -> int:
+    """Resume the run in a folder, then as ``run_to_the_end``. Raises RecordError if there is nothing to resume."""
+    course, record, clock = resume(folder, stop_on_fail=stop_on_fail, stop_rules=stop_rules)
+    course, web = replace(course, sealing=sealing), None if no_web else course.plan.web
+    return run_to_the_end(terminal, course, record, clock, web=web, words=words, places=places)
+
+
+def _console(places: Iterable[ReportPlace]) -> CommandConsole:
+    """Where a run says what it does: standard error where a report goes to standard output."""
+    return CommandConsole(stderr=any(place.file is None for place in places))
 
 
 def _run(
@@ -79,11 +119,13 @@ def _run(
     clock: Clock,
     *,
     verdict_shown: bool,
-    web: WebPlan | None,
-    places: tuple[ReportPlace, ...],
-) -> int:
+    web: WebPlan | None = None,
+    places: tuple[ReportPlace, ...] = (),
+    stamp: str = "",
+) -> int | None:
+    """The exit code; None if polling is over and the code is no longer that of ``stamp``, so another is to end it."""
     clear_places(places)
-    console = CommandConsole(stderr=any(place.file is None for place in places))
+    console = _console(places)
     say = console.say
     ending: Ending | None = None
     to = destinations(course.plan.sinks)
@@ -135,7 +177,12 @@ def _run(
                     say(reason)
                     _tell_of_unwritten(places, reason)
                     return EXIT_INCONCLUSIVE
-                say(f"finished after {show_seconds((end_ns - course.start_ns) * 1e-9)}; judging")
+                finished = f"finished after {show_seconds((end_ns - course.start_ns) * 1e-9)}"
+                if stamp and not soak.relocated and code_stamp() != stamp:
+                    say(finished)
+                    ending.finish_notifying()
+                    return None
+                say(f"{finished}; judging")
                 verdict = ending.make(end_ns)
         if record.displaced():  # after judging: resume writes what could not be written yet
             _complain(_what_is_kept(record))

@@ -121,14 +121,17 @@ def main(args: Sequence[str] | None = None) -> None:
         sys.exit(_complain(not_enough(limit), EXIT_BROKEN, debug=False))
     if warning := too_little(limit):
         click.echo(f"soakwatch: warning: {warning}", err=True)
-    sys.exit(run(words))
+    sys.exit(run(words, own_process=True))
 
 
-def run(args: list[str]) -> int:
-    """Run one command line and return its exit code, which is the command's return value (None: 0)."""
+def run(args: list[str], *, own_process: bool = False) -> int:
+    """Run one command line and return its exit code, which is the command's return value (None: 0).
+
+    ``own_process``: this process does nothing else, so a command may become another program (``cli/take_over.py``).
+    """
     debug, limit = False, memory_limit()  # the limit cannot be read once memory has run out
     try:
-        with soakwatch.make_context("soakwatch", args) as context:
+        with soakwatch.make_context("soakwatch", args, obj=tuple(args) if own_process else None) as context:
             debug = bool(context.params.get("debug"))
             code: object = soakwatch.invoke(context)
         sys.stdout.flush()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import platform
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -33,6 +34,7 @@ from soakwatch.plan.kept_scripts import scripts_to_keep
 from soakwatch.record import Record, RecordView, SeriesKey
 from soakwatch.record.findings import identity_of
 from soakwatch.record.model import MONITOR_ORIGIN
+from soakwatch.record.writer_lock import is_written
 from soakwatch.runs.catalog import RECORD
 from soakwatch_model.event import Event
 from soakwatch_model.roles import MONITOR
@@ -159,6 +161,28 @@ def resume(
         record.close()
         raise
     return context, record, clock
+
+
+def check_resumable(folder: Path) -> str:
+    """What ``resume`` would do with the run in a folder, in a sentence; changes nothing. Raises RecordError as that."""
+    _refuse_complete(folder)
+    if is_written(folder):
+        raise RecordError(f"{folder} is being written: its run goes on")
+    context, *_ = _context(folder, stop_on_fail=False, stop_rules=())
+    if context.polled_ns is not None:
+        return f"{folder}: polling was over; resume judges it and writes the reports"
+    return f"{folder}: it was cut off; resume goes on with it until its planned end"
+
+
+def unfinished_run(folders: Iterable[Path], name: str) -> Path | None:
+    """The newest run of this name whose monitor died, or None. ``folders`` are those of runs, oldest first."""
+    found = None
+    for folder in folders:
+        with suppress(RecordError), RecordView.open(folder) as view:
+            metas = view.metas()
+            if metas.get("run") == name and not is_complete(metas) and not is_written(folder):
+                found = folder
+    return found
 
 
 def _refuse_complete(folder: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from soakwatch.core.errors import SoakwatchError
+from soakwatch.core.installed_code import REPLACED, code_stamp
 from soakwatch.core.supervised_child import Child, RestartPauses, python_module
 from soakwatch.plan.web import WebPlan
 
@@ -88,6 +89,7 @@ class _Process:
             *(f"--{name}={value}" for name, value in given.items() if value is not None),
             *(f"--name={name}" for name in plan.names),
         )
+        self._stamp = code_stamp()
         self._over, self._lock = threading.Event(), threading.Lock()
         self._child = self._start()
         self._watching = threading.Thread(target=self._watch, name="web", daemon=True)
@@ -117,9 +119,11 @@ class _Process:
             self._child.close_input()
             if restarts == _MAX_RESTARTS or self._over.wait(pauses.next_s()):
                 break
-            self._complain(f"warning: the server of the page ended (exit code {code}) and is started again")
+            replaced = "" if code_stamp() == self._stamp else f" ({REPLACED})"
+            self._complain(f"warning: the server of the page ended (exit code {code}) and is started again{replaced}")
             with self._lock:
                 if not self._over.is_set():
                     self._child = self._start()
         if not self._over.is_set():
-            self._complain("warning: the server of the page ended for good; the run goes on without it")
+            replaced = "" if code_stamp() == self._stamp else f" ({REPLACED})"
+            self._complain(f"warning: the server of the page ended for good{replaced}; the run goes on without it")

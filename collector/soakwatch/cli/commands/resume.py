@@ -10,6 +10,7 @@ import click
 from soakwatch.cli.options import StoppingCommand, parse_stop_on_fail, runs_option, sign_option, stop_option
 from soakwatch.cli.outlet import Terminal, outlives_terminal
 from soakwatch.cli.report_options import asked_places, report_options
+from soakwatch.cli.take_over import take_over_option, words_of_process
 
 
 @click.command(
@@ -19,6 +20,7 @@ Examples:
   soakwatch resume last
   soakwatch resume runs/20261121T200000Z-fw-7.2
   soakwatch resume last --junit out/junit.xml --md out/summary.md
+  soakwatch resume last --check && echo "something is left to be done"
 \b
 The planned end does not change: the run is not extended by the gap. A run whose planned end has passed
 is closed and judged by what was recorded. If the monitor was killed while it judged, or before it had written the
@@ -31,8 +33,10 @@ From another terminal: soakwatch watch RUN shows it, soakwatch stop RUN ends it.
 @runs_option()
 @click.option("--no-web", is_flag=True, help="Do not serve the live page and its API.")
 @sign_option
+@click.option("--check", is_flag=True, help="Only say whether RUN can be resumed: exit code 0, or 2 and why not.")
 @stop_option
 @report_options()
+@take_over_option
 @outlives_terminal
 def command(
     terminal: Terminal,
@@ -41,15 +45,15 @@ def command(
     no_web: bool,  # noqa: FBT001 - click's signature
     sign_with: Path | None,
     timestamp: str,
+    check: bool,  # noqa: FBT001
     stop_on_fail: tuple[str, ...],
     asked: Mapping[str, str],
+    taken_over: Path | None,
 ) -> int:
     """Resume RUN (a folder, a record file, or 'last') until its planned end, then judge it."""
-    from dataclasses import replace
-
-    from soakwatch.cli.foreground import run_to_the_end
+    from soakwatch.cli.foreground import resume_to_the_end
     from soakwatch.core.errors import RecordError
-    from soakwatch.engine.start import resume
+    from soakwatch.engine.start import check_resumable
     from soakwatch.runs.catalog import find_run
     from soakwatch.runs.sealing import Sealing
 
@@ -57,17 +61,21 @@ def command(
     sealing = Sealing(sign_with, timestamp)
     sealing.try_out()
     places = asked_places(asked)
-    folder = find_run(run, runs_folder)
+    folder = taken_over or find_run(run, runs_folder)
     if folder.is_file():
         folder = folder.parent
     if not (folder / "record.sqlite").is_file():
         raise RecordError(f"{folder} contains no record.sqlite: only a run in its own folder can be resumed")
-    course, record, clock = resume(folder, stop_on_fail=any_rule, stop_rules=stop_rules)
-    return run_to_the_end(
+    if check:
+        click.echo(check_resumable(folder))
+        return 0
+    return resume_to_the_end(
         terminal,
-        replace(course, sealing=sealing),
-        record,
-        clock,
-        web=None if no_web else course.plan.web,
+        folder,
+        no_web=no_web,
+        stop_on_fail=any_rule,
+        stop_rules=stop_rules,
+        sealing=sealing,
+        words=words_of_process(),
         places=places,
     )

@@ -21,6 +21,7 @@ from soakwatch.cli.options import (
 )
 from soakwatch.cli.outlet import Terminal, outlives_terminal
 from soakwatch.cli.report_options import asked_places, report_options
+from soakwatch.cli.take_over import take_over_option, words_of_process
 
 
 @click.command(
@@ -33,12 +34,15 @@ Examples:
   soakwatch run plan.yaml --junit out/junit.xml --md out/summary.md
   soakwatch run plan.yaml --reports out
   soakwatch run plan.yaml --stop-on-fail=hang --stop-on-fail=reboot
+  soakwatch run plan.yaml --runs /srv/runs --resume-unfinished
   soakwatch run --target local --process nginx --duration 30m
   soakwatch run --target ssh://soak@fw1 --target 'snmp://fw1?version=2c&community=env:COMMUNITY' --duration 12h
   soakwatch run --process 'snort*' --process pid:4711 --process cmdline:'java .*broker' --interval 500ms --duration 2h
 \b
 Ctrl-C ends the run and judges what was recorded; a second Ctrl-C aborts at once.
-After a crash of the monitor: soakwatch resume RUN
+After a crash of the monitor: soakwatch resume RUN, or the same command with --resume-unfinished, which services give
+from the start: the newest run of this plan's name that was cut off goes on to its planned end, with the plan that it
+began with, and no other is begun. One whose planned end has passed is judged. With none cut off, a new run begins.
 From another terminal: soakwatch watch RUN shows it, soakwatch stop RUN ends it, soakwatch open RUN opens its page.
 A terminal that is lost (an SSH session that ends, the reader of a pipe) does not end the run, which is judged as ever.
 On a terminal a status panel is shown; elsewhere a line is printed at the start, at each phase, for each new finding,
@@ -86,12 +90,18 @@ Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor
 )
 @click.option("--baseline", metavar="RUN", help="Use the baseline of an earlier run.")
 @click.option("--no-web", is_flag=True, help="Do not serve the live page and its API.")
+@click.option(
+    "--resume-unfinished",
+    is_flag=True,
+    help="If the newest run of this plan in RUNS was cut off (killed, power failure), resume it instead of a new one.",
+)
 @group_option("this run")
 @label_option("Label of this run, such as release=7.2; replaces the plan's of the same name.")
 @set_option
 @sign_option
 @stop_option
 @report_options()
+@take_over_option
 @outlives_terminal
 def command(
     terminal: Terminal,
@@ -106,6 +116,7 @@ def command(
     reference: Path | None,
     baseline: str | None,
     no_web: bool,  # noqa: FBT001
+    resume_unfinished: bool,  # noqa: FBT001
     group: str,
     labels: dict[str, str],
     values: tuple[str, ...],
@@ -113,11 +124,13 @@ def command(
     timestamp: str,
     stop_on_fail: tuple[str, ...],
     asked: Mapping[str, str],
+    taken_over: Path | None,
 ) -> int:
     """Run PLAN, or a soak described by the options, to its end, then judge it and write the report."""
     from dataclasses import replace
+    from functools import partial
 
-    from soakwatch.cli.foreground import run_to_the_end
+    from soakwatch.cli.foreground import resume_to_the_end, run_to_the_end
     from soakwatch.core.clock import SteadyClock
     from soakwatch.core.secrets import secret
     from soakwatch.engine.first_polls import PlanRefusedError
@@ -125,14 +138,29 @@ def command(
     from soakwatch.engine.notify.setup import check_notifications
     from soakwatch.engine.preflight import preflight
     from soakwatch.engine.references import choose_references
-    from soakwatch.engine.start import begin, discard
+    from soakwatch.engine.start import begin, discard, unfinished_run
     from soakwatch.plan import load_plan, quick_plan
-    from soakwatch.runs.catalog import kept_if_filled, new_folder
+    from soakwatch.runs.catalog import folders_of, kept_if_filled, new_folder
     from soakwatch.runs.sealing import Sealing
     from soakwatch.transfer.sinks.registry import destinations
 
     if plan is not None and (targets or processes or interval or name):
         raise click.UsageError("with a plan, give targets, processes, interval and name in the plan, not as options")
+    any_rule, stop_rules = parse_stop_on_fail(stop_on_fail)
+    sealing = Sealing(sign_with, timestamp)
+    go_on = partial(
+        resume_to_the_end,
+        terminal,
+        no_web=no_web,
+        stop_on_fail=any_rule,
+        stop_rules=stop_rules,
+        sealing=sealing,
+        words=words_of_process(),
+    )
+    if taken_over is not None:
+        return go_on(taken_over, places=asked_places(asked))
+    if plan is None and resume_unfinished:
+        raise click.UsageError("--resume-unfinished needs a plan, by whose name the run is found")
     if plan is None and values:
         raise click.UsageError("--set changes a plan: name the plan, or give the options of a run without one")
     if plan is None:
@@ -144,10 +172,13 @@ def command(
         if duration is not None:
             loaded = loaded.lasting(duration)
     loaded = loaded.labelled(labels)
-    any_rule, stop_rules = parse_stop_on_fail(stop_on_fail)
-    sealing = Sealing(sign_with, timestamp)
     sealing.try_out()
     places = asked_places(asked)
+    if resume_unfinished:
+        cut_off = unfinished_run(folders_of(runs_folder) if into is None else (into,), loaded.name)
+        if cut_off is not None:
+            click.echo(f"{cut_off} was cut off: it is resumed, and no new run begins", err=True)
+            return go_on(cut_off, places=places)
     check_outside(loaded)
     check_notifications(loaded)
     for to in destinations(loaded.sinks).values():
@@ -179,6 +210,7 @@ def command(
             clock,
             web=None if no_web else loaded.web,
             places=places,
+            words=words_of_process(),
         )
     except PlanRefusedError:
         if into is None and discard(folder):

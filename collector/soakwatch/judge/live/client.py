@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Protocol
 
+from soakwatch.core.installed_code import REPLACED, code_stamp
 from soakwatch.core.log_throttle import ThrottledLog
 from soakwatch.core.supervised_child import AsyncChild, python_module
 from soakwatch.judge.rates import LiveSnapshot, Rate, rates_of
@@ -51,12 +52,15 @@ class JudgeProcess:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._child: AsyncChild | None = None
+        self._stamp = code_stamp()
 
     async def look(self) -> list[str] | str:
         """See ``AsksJudge``."""
         child = self._child
         fresh = child is None or child.exit_code is not None
         if child is None or fresh:
+            if code_stamp() != self._stamp:  # what it would say may mean something else in the new version
+                return f"{REPLACED}: its end is judged by the new version, and nothing before"
             child = self._child = await AsyncChild.start(python_module("soakwatch.judge.live", str(self._folder)))
         await child.write("look\n")
         lines: list[str] = ["new"] if fresh else []

@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from soakwatch.core.errors import RecordError
+from soakwatch.core.installed_code import REPLACED, code_stamp
 from soakwatch.core.supervised_child import Child, RestartPauses, python_module
 from soakwatch.core.units import show_seconds
 from soakwatch.record import Record
@@ -46,6 +47,7 @@ class SinkProcess:
         self._guard = threading.Lock()
         self._over, self._ending, self._woken = threading.Event(), threading.Event(), threading.Event()
         self._defect = ""
+        self._stamp = code_stamp()
         self._before = (0, 0)
         self._now = (0, 0)
         self.error: str | None = None
@@ -118,7 +120,10 @@ class SinkProcess:
                 if self.cursor != begin:
                     pauses.succeeded()
                 if not self.broken:
-                    self._warn(f"the process writing to {self.where} ended unexpectedly{self._defect}; restarting it")
+                    replaced = "" if code_stamp() == self._stamp else f" ({REPLACED})"
+                    self._warn(
+                        f"the process writing to {self.where} ended unexpectedly{self._defect}{replaced}; restarting it"
+                    )
                 self._woken.wait(pauses.next_s())
                 self._woken.clear()
 
