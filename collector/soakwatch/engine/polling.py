@@ -25,6 +25,7 @@ from soakwatch.core.text import without_target
 from soakwatch.core.units import show_seconds
 from soakwatch.engine.poll_grid import BackOff, PollGrid
 from soakwatch.engine.recorded_polls import RecordedPolls
+from soakwatch.engine.self_monitor import STOOD_STILL
 from soakwatch.sources.abc import (
     CPU_METRICS,
     BackfilledPoll,
@@ -49,6 +50,9 @@ MAX_BACKFILLED = 10_000
 
 FINAL_CAPTURE_S = 5.0
 """Time limit for a flight recorder's last captures at the end of a run: their data exists already."""
+
+STALLED_S = 2.0
+"""A poll that took so much longer than its limit was not waited for: the monitor itself stood still meanwhile."""
 
 DURATION = "source.poll.duration"
 
@@ -190,6 +194,8 @@ class PolledSource:
         self._answering = False
         self._behind = False  # a source that polls by itself may hold polls to fetch
         self._rest = _Rest()
+        self._limit_s = 0.0  # how long the last poll might take
+        self.planned_end: Callable[[], int] = lambda: 2**63  # UTC ns
 
     async def __aenter__(self) -> Self:
         return self
@@ -235,8 +241,13 @@ class PolledSource:
             self._rest = _Rest(until_ns, every_ns)
 
     async def tick(self) -> None:
-        """Runs the poll that is due now, and accounts for due times that were missed."""
+        """Runs the poll that is due now, and accounts for due times that were missed.
+
+        Does nothing long after the ``planned_end`` of the run, where a monitor is that stood still until then.
+        """
         start_ns = self._clock.now_ns()
+        if start_ns > self.planned_end() + round(STALLED_S * 1e9):
+            return
         due_ns, lost = self._grid.advance(start_ns)
         for poll in lost:
             self._emit(poll)
@@ -254,10 +265,14 @@ class PolledSource:
         if result.backfilled and self._recorded is not None:
             await self._recorded.learn(min(late.start_ns for late in result.backfilled))
         end_ns = self._clock.now_ns()
-        self._grid.busy_until_ns = end_ns
+        latest_ns = start_ns + round((self._limit_s + STALLED_S) * 1e9)
+        stalled = end_ns > latest_ns
+        self._grid.busy_until_ns = min(end_ns, latest_ns)
+        if stalled and result.outcome is PollOutcome.TIMEOUT:
+            result = _Result(PollOutcome.MISSED, STOOD_STILL, backfilled=result.backfilled)
         self._emit_backfilled(result.backfilled, self._grid.next_ns(end_ns))  # the source's clock may be slightly ahead
         ok = result.outcome is PollOutcome.OK
-        timed = ok and self.spec.timed and not resting
+        timed = ok and self.spec.timed and not resting and not stalled
         answer = self._with_duration(result.answer, start_ns, end_ns) if timed else result.answer
         self._emit(Poll(self.spec.id, due_ns, start_ns, end_ns - start_ns, result.outcome, result.error, answer))
         self._behind = not ok or bool(result.backfilled)
@@ -265,7 +280,7 @@ class PolledSource:
             self._rest.cpu_ns = start_ns + self._rest.every_ns - self.spec.when.interval_ns // 2
         self._answered_ns, self._answering = due_ns if ok else self._answered_ns, ok
         first, self._first = self._first, False
-        if not (first and self._sink.first_poll(result.failure)):
+        if not (first and self._sink.first_poll(result.failure)) and result.outcome is not PollOutcome.MISSED:
             self._account(result, due_ns, end_ns)
         if self._facts.unreported:
             self._facts.unreported = not await self._sink.cadences(self._facts.cadences)
@@ -355,8 +370,7 @@ class PolledSource:
         return now_ns < self._rest.until_ns
 
     async def _poll_once(self, start_ns: int, *, resting: bool = False) -> _Result:
-        when = self.spec.when
-        limit_s = max(self.spec.opens_s, when.timeout_s) if self._opened is None else when.timeout_s
+        limit_s = self._limit_s = self._longest_s()
         try:
             async with asyncio.timeout(limit_s):
                 if self._opened is None:
@@ -384,6 +398,11 @@ class PolledSource:
             outcome = PollOutcome.LOSSY if isinstance(failure, RequestsLostError) else PollOutcome.FAILED
             return _Result(outcome, sentence, failure=shown)
         return _Result(PollOutcome.OK, None, answer, backfilled)
+
+    def _longest_s(self) -> float:
+        """How long the next poll may take, seconds."""
+        timeout_s = self.spec.when.timeout_s
+        return max(self.spec.opens_s, timeout_s) if self._opened is None else timeout_s
 
     def _sentence(self, failure: Exception) -> str:
         if isinstance(failure, TimeoutError):

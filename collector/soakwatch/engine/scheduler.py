@@ -19,6 +19,7 @@ from soakwatch.engine.polling import PolledSource
 logging.getLogger("apscheduler").setLevel(logging.ERROR)
 
 GRACE_S = 2.0  # how long running polls may go on when the run ends
+_OVERSLEPT_NS = 5 * 10**9
 _TURNS = 3  # of the event loop: the scheduler wakes, makes a task of the job, the task starts
 Job = Callable[[], Awaitable[None]]
 
@@ -102,6 +103,8 @@ class Timers:
             left_ns = due_ns - self._clock.now_ns()
             if left_ns > 0:
                 await asyncio.sleep(left_ns * 1e-9)
+                if self._clock.now_ns() - due_ns > _OVERSLEPT_NS and not self._over:
+                    self._scheduler.wakeup()  # its timers do not count the time for which the machine was suspended
                 continue  # sleep may return early
             await run()
             due_ns += interval_ns * max(1, -(-(self._clock.now_ns() - due_ns) // interval_ns))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -22,25 +21,43 @@ from soakwatch_agent.fingerprint import fingerprint
 from soakwatch_model.event import Event
 from soakwatch_model.sample import Answer, PollOutcome, Sample, object_text
 from soakwatch_model.tree import Tree
+from soakwatch_model.window import Window
 
 CLOCK_STEP_S = 0.25
+STANDSTILL_S = 5.0
+"""A run that did nothing at all for so long stood still: it or its machine was suspended, stopped or starved."""
+STOOD_STILL = "the monitor stood still: it or its machine was suspended, stopped or overloaded"
 INTERVAL_S = 5.0
 
 
 class LoopLag:
-    """How late the event loop runs, measured by a heartbeat of 100 ms."""
+    """How late the event loop runs, measured by a heartbeat of 100 ms on the run's clock, which counts suspend."""
 
     _BEAT_S = 0.1
 
-    def __init__(self) -> None:
+    def __init__(self, now_ns: Callable[[], int]) -> None:
+        self._now_ns = now_ns
         self._worst_s = 0.0
+        self._standstills: list[Window] = []
 
     async def beat(self) -> None:
         """Measures until cancelled."""
         while True:
-            before = time.monotonic()
+            before_ns = self._now_ns()
             await asyncio.sleep(self._BEAT_S)
-            self._worst_s = max(self._worst_s, time.monotonic() - before - self._BEAT_S)
+            self.late(before_ns, self._now_ns())
+
+    def late(self, before_ns: int, now_ns: int) -> None:
+        """Takes one beat, from which time to which."""
+        late_s = (now_ns - before_ns) * 1e-9 - self._BEAT_S
+        self._worst_s = max(self._worst_s, late_s)
+        if late_s >= STANDSTILL_S:
+            self._standstills.append(Window(before_ns, now_ns))
+
+    def standstills(self) -> tuple[Window, ...]:
+        """The times since the last call in which nothing ran."""
+        found, self._standstills = tuple(self._standstills), []
+        return found
 
     def worst_s(self) -> float:
         """The worst lateness since the last call, seconds."""
@@ -68,7 +85,7 @@ async def watch_self(
     clock: Clock, folder: Path, outcomes: Outcomes, stack: AsyncExitStack, *, tells: bool
 ) -> SelfWatch:
     """Opens the poller of this process and starts its heartbeat."""
-    lag = LoopLag()
+    lag = LoopLag(clock.now_ns)
     beat = asyncio.create_task(lag.beat())
     stack.callback(beat.cancel)
     return SelfWatch(clock, folder, lag, outcomes, tells=tells)
@@ -132,7 +149,11 @@ class SelfWatch:
         offset_s = (self._clock.wall_ns() - self._clock.now_ns()) * 1e-9
         readings += own_readings(self._outcomes, offset_s)
         samples = tuple(Sample(m, o, value, now_ns) for m, o, value in readings)
-        return Answer(samples, self._steps.events(now_ns, offset_s), ())
+        gaps = tuple(
+            Event("gap", "", "", still.begin_ns, still.end_ns, {"cause": STOOD_STILL})
+            for still in self._lag.standstills()
+        )
+        return Answer(samples, (*gaps, *self._steps.events(now_ns, offset_s)), ())
 
     async def fingerprint(self) -> Mapping[str, Tree]:
         """The fingerprint of the machine that Soakwatch runs on."""

@@ -28,6 +28,7 @@ from soakwatch.engine.read_labels import LabelReader, LabelSite
 from soakwatch.engine.run_record import EventFeed, Heartbeat, RecordWatch, run_record
 from soakwatch.engine.scheduler import PlannedTimers, Timers
 from soakwatch.engine.scripts import Scripts
+from soakwatch.engine.self_monitor import STANDSTILL_S, STOOD_STILL
 from soakwatch.engine.source_sink import GeneratorLoad, PollObservers
 from soakwatch.engine.sources import Sources
 from soakwatch.judge.baseline import META as BASELINE
@@ -75,6 +76,7 @@ class Soak:
         self._planned = PlannedTimers(clock, self._begin_due)
         self._announced = False  # True once hooks and recipients were told of the start
         self._doing = ""
+        self._second_ns = 0  # when the job of every second ran last
         self._commit_lock = asyncio.Lock()
         self._stop, self._end_moved = asyncio.Event(), asyncio.Event()
 
@@ -185,6 +187,7 @@ class Soak:
 
     def _set_timers(self, timers: Timers) -> None:
         for source in self._sources.polled:
+            source.planned_end = lambda: self.end_ns
             timers.poll(source)
         self._planned.start(timers, self._due_ns())
         timers.every(self._beat_s, self._on_second)
@@ -208,6 +211,7 @@ class Soak:
 
     async def _on_second(self) -> None:
         """The job of every second: writes polls, begins what is due, and reads the record's events."""
+        await self._notice_late_end()
         if not await self._commit():
             return
         await self._begin_due()
@@ -219,6 +223,19 @@ class Soak:
         await self._fingerprints.tick(self._sources.reporters)
         self._live.wake(only_for_polls=True)
         await self._read_events()
+
+    async def _notice_late_end(self) -> None:
+        """Ends a run that stood still beyond its end, which its sources do not poll any more.
+
+        The timers of the loop do not count the time for which the machine was suspended.
+        """
+        now_ns, end_ns, before_ns = self._clock.now_ns(), self.end_ns, self._second_ns
+        self._second_ns = now_ns
+        if now_ns >= end_ns:
+            self._end_moved.set()
+        if before_ns and before_ns < end_ns <= now_ns - round(STANDSTILL_S * 1e9):
+            with contextlib.suppress(RecordError):
+                await self.note(Event("gap", "", "", before_ns, end_ns, {"cause": STOOD_STILL}))
 
     async def _commit(self) -> bool:
         """Writes queued polls; True if the record could be written."""

@@ -13,6 +13,7 @@ from soakwatch.report.summaries import deciding
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.roles import DUT
 from soakwatch_model.window import Window
+from soakwatch_rules.silences import monitor_did_not_poll
 from soakwatch_rules.traits import Family, plain_words, traits_of
 from soakwatch_rules.wording.quantities import counted, first_few
 
@@ -118,7 +119,7 @@ def _undecided_words(verdict: Verdict, finding: Finding) -> str:
 
 
 def _silence(verdict: Verdict, polls: Sequence[Finding]) -> str:
-    """The longest silence that findings on polls point at: who did not answer, for how long, and when."""
+    """The longest silence that findings on polls point at: who did not answer or was not polled, how long, and when."""
     silent = [(mark, f) for f in polls for mark in f.marks if mark.end_ns is not None]
     if not silent:
         return _LOST_POLLS
@@ -127,4 +128,12 @@ def _silence(verdict: Verdict, polls: Sequence[Finding]) -> str:
     when = clock(mark.begin_ns, verdict.window).removesuffix(" UTC")
     source = finding.object or finding.target
     lasted = show_seconds((end_ns - mark.begin_ns) * 1e-9)
-    return f"{source} did not answer for {lasted} ({when} to {clock(end_ns, verdict.window)})"
+    own = any(
+        monitor_did_not_poll(silence.lost)
+        for ledger in verdict.ledgers
+        if ledger.target == finding.target
+        for silence in ledger.silences
+        if silence.window.begin_ns == mark.begin_ns
+    )
+    did = "was not polled by the monitor" if own else "did not answer"
+    return f"{source} {did} for {lasted} ({when} to {clock(end_ns, verdict.window)})"

@@ -11,6 +11,7 @@ from soakwatch.report.page import Page
 from soakwatch_model.finding import Mark, MarkKind, Outcome
 from soakwatch_model.window import Window
 from soakwatch_rules.causes import Cause, lag
+from soakwatch_rules.silences import monitor_did_not_poll
 from soakwatch_rules.wording.polls import lost_polls
 
 _MAX_MOMENTS, _MAX_SILENCES = 40, 8
@@ -110,7 +111,8 @@ def _silences(page: Page, timed: Sequence[tuple[int, Cause]]) -> list[Moment]:
             near = {(ledger.target, window.begin_ns // _SAME_NS + step) for step in (-1, 0, 1)}
             if not silence.lost or near & covered:
                 continue
-            text = f"{name} did not answer for {show_seconds(window.seconds)}: {lost_polls(silence.lost)}"
+            did = "was not polled" if monitor_did_not_poll(silence.lost) else "did not answer"
+            text = f"{name} {did} for {show_seconds(window.seconds)}: {lost_polls(silence.lost)}"
             silences.append((-window.seconds, (-1, None, ledger.target, Mark(window.begin_ns, window.end_ns, text))))
     silences.sort(key=lambda entry: (entry[0], entry[1][3].begin_ns, entry[1][2]))
     return [moment for _, moment in silences[:_MAX_SILENCES]]

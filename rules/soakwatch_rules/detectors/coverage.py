@@ -10,6 +10,7 @@ from soakwatch_model.finding import Finding, InconclusiveReason, Mark, MarkKind,
 from soakwatch_rules.finding_draft import absent, draft, faults
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
+from soakwatch_rules.silences import monitor_did_not_poll
 from soakwatch_rules.traits import Family, Guide, Inconclusive, Judges, RuleWords, Traits
 from soakwatch_rules.wording.polls import lost_polls
 from soakwatch_rules.wording.quantities import counted, duration, moment, quantity
@@ -122,9 +123,12 @@ class Coverage(Parameters):
             finding,
             outcome=outcome,
             why=InconclusiveReason.GAP if outcome is Outcome.INCONCLUSIVE else None,
-            settle="fix the source or the path to it (or poll it less often), then run again",
+            settle=_OWN_FAULT if monitor_did_not_poll(ledger.lost) else _FIX,
         )
 
+
+_FIX: Final = "fix the source or the path to it (or poll it less often), then run again"
+_OWN_FAULT: Final = "keep the monitor's machine awake and less busy, then run again"
 
 TRAITS: Final = Traits(
     words=RuleWords(

@@ -49,7 +49,7 @@ class SteppingClock:
 def test_a_step_is_one_event_and_a_return_another(tmp_path: Path, step_ns: int) -> None:
     """With how far and in which direction; a clock that drifts is none."""
     clock = SteppingClock()
-    watch = SelfWatch(clock, tmp_path, LoopLag(), lambda: [Counter()], tells=False)
+    watch = SelfWatch(clock, tmp_path, LoopLag(clock.now_ns), lambda: [Counter()], tells=False)
     seen = []
     for ahead in (0, SECOND // 100, step_ns, step_ns, 0):
         clock.now, clock.ahead = clock.now + 5 * SECOND, ahead
