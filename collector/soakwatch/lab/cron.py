@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from datetime import UTC, datetime, timedelta, tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from apscheduler.triggers.cron import CronTrigger
 
@@ -19,6 +19,8 @@ _SHORT = {
     "@monthly": "0 0 1 * *",
 }
 _EXAMPLE = "write minute hour day month weekday, such as '0 20 * * mon-fri'"
+_UTC = frozenset({"UTC", "Etc/UTC"})
+"""Names that need no data of time zones, which a small machine does not have."""
 _RANGE = re.compile(r"(\*|[a-z0-9]+)(?:-([a-z0-9]+))?(?:/(\d+))?")
 
 
@@ -44,11 +46,17 @@ def next_time(text: str, zone: str, after_ns: int) -> int | None:
     return None if found is None else round(found.timestamp()) * 10**9
 
 
-def zone_of(name: str) -> ZoneInfo:
+def zone_of(name: str) -> tzinfo:
     """A time zone by its name. Raises LabError."""
+    if name in _UTC:
+        return UTC
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
+        if not available_timezones():
+            raise LabError(
+                f"this machine knows no time zones, so {name[:60]!r} cannot be used: install tzdata there, or write UTC"
+            ) from None
         raise LabError(f"{name[:60]!r} is not a time zone: write one such as Europe/Vienna, or UTC") from None
 
 

@@ -194,6 +194,8 @@ def _hosts(plan: Plan) -> tuple[str, ...]:
 
 def _host(poller: str, config: Mapping[str, object]) -> str | None:
     """The host that a source polls; None where that is only a file or command of this machine."""
+    if config.get("query"):
+        return None  # a Prometheus that is asked for the series of others is no part of the testbed
     host, url = config.get("host"), config.get("url")
     if isinstance(host, str) and host:
         name = host.rpartition("@")[2]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NoReturn
+from zoneinfo import ZoneInfoNotFoundError
+
 import pytest
 from tests.collector.lab.conftest import ANNA, BERT, LabOf, Work
 
-from soakwatch.lab.cron import next_time
+from soakwatch.lab.cron import local_zone, next_time
 from soakwatch.lab.lab_model import ConflictError, JobState, LabError, Order, UnknownError
 from soakwatch.runs.mark_event import moment, moment_text
 
@@ -58,6 +61,21 @@ def test_what_is_no_schedule_is_refused(server: LabOf, cron: str, zone: str, wor
     with pytest.raises(LabError) as refused:
         server().lab.schedule(Order("a.yaml"), ANNA, cron_text=cron, zone=zone)
     assert words in str(refused.value)
+
+
+def test_a_machine_without_time_zones_has_utc(server: LabOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small container, say: another zone is refused with what to install."""
+
+    def none(name: str) -> NoReturn:
+        raise ZoneInfoNotFoundError(name)
+
+    monkeypatch.setattr("soakwatch.lab.cron.ZoneInfo", none)
+    monkeypatch.setattr("soakwatch.lab.cron.available_timezones", set)
+    assert local_zone() == "UTC"
+    work = server()
+    assert work.lab.schedule(Order("a.yaml"), ANNA, cron_text="@daily").zone == "UTC"
+    with pytest.raises(LabError, match="install tzdata there, or write UTC"):
+        work.lab.schedule(Order("a.yaml"), ANNA, cron_text="@daily", zone="Europe/Vienna")
 
 
 def jobs(work: Work) -> list[int]:

@@ -111,6 +111,13 @@ def test_the_list_has_the_plans_with_what_is_wrong(folder: PlansFolder) -> None:
             ("fw1", "tg1"),
         ),
         (plan_text("fw1") + "  me: {role: monitor, sources: [{local: {}}]}\n", {}, (), ("fw1",)),
+        (
+            plan_text("fw1")
+            + "  tg: {role: generator, sources: [{prometheus: {url: 'http://prom:9090', query: up, step: 15s}}]}\n",
+            {},
+            (),
+            ("fw1",),
+        ),
         (plan_text("fw1") + "  tg: {role: generator, sources: [{k6: {file: k6.csv}}]}\n", {}, (), ("fw1",)),
         ("name: x\nduration: 1h\ntargets:\n  me: {role: dut, sources: [local]}\n", {}, (), ("this machine",)),
     ],

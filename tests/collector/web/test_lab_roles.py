@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import random
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -348,6 +350,78 @@ def test_every_answer_of_the_queue_is_as_the_document_says(own_door: Door) -> No
         bad = client.post("/api/lab/jobs", json={**order, "set": ["duration=never", "phases=[]"]})
         assert bad.status_code == 400
         assert bad.json()["problems"][0] == bad.json()["error"]
+
+
+ODD: tuple[object, ...] = (
+    *(
+        None,
+        True,
+        0,
+        -1,
+        2**70,
+        1e308,
+        "",
+        " ",
+        "é☃\u202e",
+        "a" * 3000,
+        "\x00",
+        "../x",
+        "night.yaml",
+        "@daily",
+        "0 20 * * 1-5",
+    ),
+    *(
+        "99 99 99 99 99",
+        "* * * * *",
+        "*/0 * * * *",
+        "0-70 * * * *",
+        "* * * * 1-7/0",
+        "UTC",
+        "Europe/Vienna",
+        "../../etc/passwd",
+    ),
+    *("2099-01-01T00:00:00Z", "2262-12-31T00:00:00Z", "9999-12-31T23:59:59Z", "0001-01-01T00:00:00+23:59", "now", "up"),
+    *(
+        [],
+        [1],
+        ["duration=1h"],
+        ["=" * 300],
+        ["duration"],
+        ["a.b.c=x"],
+        ["duration={"],
+        ["phases=[{soak: 1h}]"],
+        [["x"]],
+    ),
+    *({}, {"a": "b"}, {"a": 1}, {"A": "b"}, {"testbed": "rack 3"}, {"x": "file:/etc/passwd"}, {"x": {"y": "z"}}),
+)
+"""What somebody might send for anything."""
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_nothing_that_is_sent_is_a_defect(own_door: Door, seed: int) -> None:
+    """By someone who may do everything: below 500, and one sentence if it is refused; the queue goes on after it."""
+    rng = random.Random(seed)
+    paths = [one for one in endpoints() if one.path.startswith("/api/lab")]
+    keys = ("plan", "labels", "set", "cron", "zone", "at", "reason", "to", "nonsense")
+    with own_door.client(OWN) as client:
+        for _ in range(200):
+            endpoint = rng.choice(paths)
+            path = re.sub(r"\{\w+\}", lambda _: rng.choice(["1", "s1", "2", "0", "-1", "x", "9" * 15]), endpoint.path)
+            body = {key: rng.choice(ODD) for key in rng.sample(keys, rng.randrange(5))}
+            body |= {"plan": "night.yaml"} if rng.random() < 0.6 else {}
+            content = json.dumps(body).encode() if rng.random() < 0.9 else b"\xff{"
+            words = {
+                key: rng.choice(["1", "-1", "x", "9" * 30]) for key in rng.sample(("before", "limit"), rng.randrange(3))
+            }
+            headers = {"content-type": "application/json"}
+            answer = client.request(endpoint.method, path, content=content, params=words, headers=headers)
+            assert answer.status_code < 500, (endpoint.method, path, body, answer.text)
+            if answer.status_code >= 400:
+                assert set(answer.json()) <= {"error", "problems"}
+                assert "/" + str(own_door.lab.plans.path).lstrip("/") not in answer.text
+    own_door.dispatcher.at_once = 0  # nothing is started
+    own_door.dispatcher.step()
+    assert {job.order.plan for job in own_door.lab.store.jobs(JobState.QUEUED)} <= {"night.yaml"}
 
 
 def test_a_viewer_of_runs_without_a_queue_has_none(tmp_path: Path) -> None:
