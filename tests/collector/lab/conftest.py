@@ -40,6 +40,13 @@ sys.exit(int((folder / "code").read_text()) if not asked else 3)
 LabOf = Callable[[], "Work"]
 
 
+def end_with(folder: Path, code: int) -> None:
+    """Let the process of a job end, which never sees half of the file."""
+    new = folder / "code.new"
+    new.write_text(str(code))
+    new.replace(folder / "code")
+
+
 def plan_text(host: str, name: str = "night", more: str = "") -> str:
     """A plan of a device."""
     return PLAN.format(host=host, name=name, more=more)
@@ -74,7 +81,7 @@ class Work:
     def ends(self, number: int, code: int) -> Job:
         """Let a job end with an exit code."""
         folder = job_folder(self.lab.runs, number)
-        (folder / "code").write_text(str(code))
+        end_with(folder, code)
         wait_until(lambda: not is_alive(folder), f"the end of job {number}")
         self.dispatcher.step()
         return self.lab.job(number)
@@ -120,7 +127,7 @@ def server(tmp_path: Path, plans: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
     started[-1].lab.close()
     for folder in (tmp_path / "runs" / ".lab" / "jobs").glob("*"):
         (folder / STOP).touch()
-        (folder / "code").write_text("3")
+        end_with(folder, 3)
         wait_until(lambda folder=folder: not is_alive(folder), "the end of all jobs")  # type: ignore[misc]
     for child in (child for work in started for child in work.dispatcher._children):
         child.wait()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.collector.conftest import record_run
-from tests.collector.lab.conftest import ANNA, BERT, LabOf, plan_text
+from tests.collector.lab.conftest import ANNA, BERT, LabOf, end_with, plan_text
 from tests.commands import wait_until
 
 from soakwatch.campaign.locks import testbed_file as lock_of
@@ -117,7 +117,7 @@ def test_a_server_that_follows_one_that_was_killed_knows_everything(server: LabO
     going, ended, waiting = work.submit("a.yaml"), work.submit("b.yaml"), work.submit("a.yaml")
     work.step(going, ended)
     folder = job_folder(work.lab.runs, ended)
-    (folder / "code").write_text("1")
+    end_with(folder, 1)
     wait_until(lambda: not is_alive(folder), "the end of a run while no server is there")
     work = server()
     work.step(going)
