@@ -87,10 +87,12 @@ class Authenticator:
     def client(self, headers: Headers, cookies: Mapping[str, str], address: str) -> Client:
         """Who sends a request with these headers from this address. Raises SoakwatchError if the file of tokens is
         damaged."""
-        if authorization := headers.get("authorization", ""):
+        authorization = headers.get("authorization", "")
+        proxy = self._proxy if self._proxy is not None and self._proxy.trusts(address) else None
+        # A proxy may pass on what it was logged in by itself (Basic), which is none of ours.
+        if authorization and (proxy is None or authorization.startswith("Bearer ")):
             return self.bearer(authorization)
-        proxy = self._proxy
-        if proxy is not None and proxy.trusts(address):
+        if proxy is not None:
             said = proxy.user(headers.getlist(proxy.user_header), headers.getlist(proxy.role_header))
             if said is not None:
                 return Client(ROLES[said[1]], User(*said), by_proxy=True)

@@ -391,7 +391,7 @@ def test_seeded_questions_are_answered_and_never_a_defect(
     port = urlsplit(served.url).port
     assert port is not None
     statuses = set()
-    for _ in range(250):
+    for _ in range(500):
         if rng.random() < 0.5:
             path = rng.choice(known).replace("{run}", rng.choice(["last", "run", "no", ".."]))
             path = path.replace("{name}", rng.choice(["theme.js", "..", "%2e%2e%2fapp.py"]))
