@@ -19,7 +19,18 @@ from soakwatch.core.errors import RecordError, SoakwatchError
 from soakwatch.core.event_kinds import RUN_ACTION
 from soakwatch.core.private_files import make_private_folder, write_private
 from soakwatch.core.supervised_child import python_module
-from soakwatch.lab.job_files import ALIVE, BEGUN, STOP, holder, is_alive, job_folder, log_tail, read_result, take_lock
+from soakwatch.lab.job_files import (
+    ALIVE,
+    BEGUN,
+    KILL,
+    STOP,
+    holder,
+    is_alive,
+    job_folder,
+    log_tail,
+    read_result,
+    take_lock,
+)
 from soakwatch.lab.lab import KEPT_JOBS, Lab
 from soakwatch.lab.lab_model import SERVER, VERDICTS, AuditEntry, Job, JobState, Testbed
 from soakwatch.lab.plans_folder import CAMPAIGN, Planned
@@ -137,6 +148,8 @@ class Dispatcher:
 
     def _ask_to_stop(self, job: Job, folder: Path) -> None:
         """Ask a run by an event of its record, which says who and why; else, and a campaign, as by Ctrl-C."""
+        if job.kill and not (folder / KILL).exists():
+            write_private(folder / KILL, job.stopped_by)
         if (folder / STOP).exists():
             return
         assert job.stop_ns is not None
@@ -338,6 +351,8 @@ def _ended(job: Job, folder: Path, lab: Lab) -> Job:
         kept = job.folder if place.exists() and (job.resumes or not discard(place)) else ""
         return replace(job, state=JobState.REFUSED, end_ns=end_ns, reason=last, folder=kept)
     how = "its processes were killed" if code is None else f"its command ended with code {code}"
+    if job.kill:
+        how = f"killed by {job.stopped_by}"
     if job.kind != CAMPAIGN and not (place / RECORD).is_file():
         with suppress(OSError):
             place.rmdir()

@@ -3,7 +3,7 @@
 ``.lab/queue.sqlite``  jobs, schedules, audit
 ``.lab/server.lock``   locked by the server that works on them
 ``.lab/jobs/17/``      of a job: ``alive`` (locked as long as its run goes on), ``begun``, ``run.log``, ``result.json``,
-                       and ``stop``, which asks it to end
+                       and ``stop`` or ``kill``, which ask it to end
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 LAB = ".lab"
 QUEUE, SERVER_LOCK, JOBS = "queue.sqlite", "server.lock", "jobs"
-ALIVE, BEGUN, LOG, RESULT, STOP = "alive", "begun", "run.log", "result.json", "stop"
+ALIVE, BEGUN, LOG, RESULT, STOP, KILL = "alive", "begun", "run.log", "result.json", "stop", "kill"
 
 
 @dataclass(frozen=True, slots=True)

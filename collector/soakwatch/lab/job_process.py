@@ -1,7 +1,8 @@
 """The process of a job: ``python -m soakwatch.lab.job_process FOLDER -- COMMAND …``.
 
 It outlives the server. It holds the locks that it was given, and so does the command, so that a job goes on as long as
-any of the two does. It writes down how the command ended, and interrupts it if the file ``stop`` asks for that.
+any of the two does. It writes down how the command ended, and interrupts or kills it if the file ``stop`` or ``kill``
+asks for that.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from soakwatch.lab.job_files import BEGUN, LOG, RESULT, STOP
+from soakwatch.lab.job_files import BEGUN, KILL, LOG, RESULT, STOP
 
 _POLL_S = 0.25
 
@@ -38,7 +39,7 @@ def main(arguments: list[str]) -> int:
             pass_fds=locks,
             preexec_fn=_heeding_signals,  # noqa: PLW1509 - this process has one thread
         )
-    code = _waited(process, folder / STOP)
+    code = _waited(process, folder)
     new = folder / f"{RESULT}.new"
     new.write_text(json.dumps({"exit_code": code, "end_ns": time.time_ns()}), encoding="utf-8")
     with open(new, "rb") as written:
@@ -52,12 +53,15 @@ def _heeding_signals() -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
-def _waited(process: subprocess.Popen[bytes], stop: Path) -> int:
+def _waited(process: subprocess.Popen[bytes], folder: Path) -> int:
     asked = False
     while True:
         with suppress(subprocess.TimeoutExpired):
             return process.wait(_POLL_S)
-        if not asked and stop.exists():
+        if (folder / KILL).exists():
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        if not asked and (folder / STOP).exists():
             asked = True
             process.send_signal(signal.SIGINT)
 

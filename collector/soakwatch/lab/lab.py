@@ -37,6 +37,8 @@ from soakwatch.runs.mark_event import moment_text
 MAX_QUEUED, MAX_SCHEDULES = 500, 200
 GRACE_S = 600.0
 """A time that passed while no server ran is made up for if it is not longer ago than this."""
+KILL_AFTER_S = 60.0
+"""A job that runs so long after it was asked to stop may be killed."""
 KEPT_JOBS = 1000
 MAX_VALUES, MAX_VALUE = 50, 500
 _MISSED_SHOWN = 5
@@ -121,7 +123,8 @@ class Lab:
         return made
 
     def cancel(self, number: int, user: User, reason: str = "") -> Job:
-        """Take a job out of the queue; of one that runs ask for the end, so that it is judged. Raises LabError."""
+        """Take a job out of the queue; of one that runs ask for the end, so that it is judged. One that was asked
+        ``KILL_AFTER_S`` ago and still runs is killed. Raises LabError."""
         if len(reason) > _MAX_REASON:
             raise LabError(f"the reason has {len(reason)} characters: {_MAX_REASON} at most")
         now_ns = self.now_ns()
@@ -133,11 +136,16 @@ class Lab:
                 words = f"cancelled by {user.name}" + (f": {reason}" if reason else "")
                 job = replace(job, state=JobState.CANCELLED, end_ns=now_ns, stop_ns=now_ns, reason=words)
             elif job.stop_ns is not None:
-                raise ConflictError(f"job {number} was asked to stop already: it is judged after its last polls")
+                if job.kill or now_ns - job.stop_ns < KILL_AFTER_S * 1e9:
+                    raise ConflictError(
+                        f"job {number} was asked to stop already: it is judged after its last polls; if it hangs, ask"
+                        f" again {show_seconds(KILL_AFTER_S)} after that, and it is killed"
+                    )
+                job = replace(job, kill=True, stopped_by=f"{user.name} ({user.role})", stop_reason=reason)
             else:
                 job = replace(job, stop_ns=now_ns, stopped_by=f"{user.name} ({user.role})", stop_reason=reason)
             self.store.put_job(job)
-            self._note(user, "cancel" if job.over else "stop", job, reason)
+            self._note(user, "cancel" if job.over else "kill" if job.kill else "stop", job, reason)
         self.wake()
         return job
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.collector.conftest import record_run
-from tests.collector.lab.conftest import ANNA, BERT, LabOf, end_with, plan_text
+from tests.collector.lab.conftest import ANNA, BERT, FAKE, LabOf, end_with, plan_text
 from tests.commands import wait_until
 
 from soakwatch.campaign.locks import testbed_file as lock_of
@@ -184,6 +184,31 @@ def test_a_run_that_does_not_see_the_request_is_interrupted(server: LabOf) -> No
     wait_until(lambda: not is_alive(job_folder(work.lab.runs, number)), "the end of the run")
     work.dispatcher.step()
     assert work.lab.job(number).verdict == "inconclusive"
+
+
+def test_a_run_that_hangs_is_killed_when_that_is_asked_for(server: LabOf, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not before it had a minute to end; what was recorded is kept, and another job goes on with it."""
+    monkeypatch.setattr("tests.collector.lab.conftest.FAKE", FAKE.replace("asked.append(1)", "None"))
+    work = server()
+    number = work.submit("a.yaml")
+    work.step(number)
+    record_run(work.lab.runs / work.lab.job(number).folder, ended=True)
+    work.lab.cancel(number, ANNA)
+    work.clock[0] += 59 * 10**9
+    work.step(number)
+    with pytest.raises(ConflictError, match="if it hangs, ask again 1 min after that, and it is killed"):
+        work.lab.cancel(number, BERT, "it hangs")
+    work.clock[0] += 2 * 10**9
+    assert is_alive(job_folder(work.lab.runs, number)), "it heeds no interrupt"
+    assert work.lab.cancel(number, BERT, "it hangs").kill
+    work.dispatcher.step()
+    wait_until(lambda: not is_alive(job_folder(work.lab.runs, number)), "the end of the run")
+    work.dispatcher.step()
+    job = work.lab.job(number)
+    assert (job.state, job.exit_code) == (JobState.BROKEN, 4)
+    assert job.reason.startswith("killed by bert (admin): soakwatch resume ")
+    assert [action for name, action, _ in work.audit() if name != "soakwatch"] == ["submit", "stop", "kill"]
+    assert work.lab.resume(number, BERT).resumes == job.folder
 
 
 def test_a_testbed_that_something_else_holds_is_waited_for(server: LabOf) -> None:

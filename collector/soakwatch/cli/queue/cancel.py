@@ -15,7 +15,8 @@ Examples:
   soakwatch queue cancel 17
   soakwatch queue cancel 17 --reason "the rack is needed"
 \b
-A run that goes on is stopped as by soakwatch stop; a campaign as by Ctrl-C."""
+A run that goes on is stopped as by soakwatch stop; a campaign as by Ctrl-C. If it still runs a minute later, asking
+again kills it: what was recorded is kept, and soakwatch queue resume goes on with it."""
 )
 @click.argument("job")
 @click.option("--reason", default="", help="Reason to show in the queue and in the report.")

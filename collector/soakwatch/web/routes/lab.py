@@ -250,7 +250,8 @@ ENDPOINTS = (
         "POST",
         "/api/lab/jobs/{job}/cancel",
         May.ACT,
-        "Take a job out of the queue, or end it if it runs: it is judged by what it has. 409 if it is over.",
+        "Take a job out of the queue, or end it if it runs: it is judged by what it has. Asked again a minute later,"
+        " what still runs is killed. 409 if it is over, or was asked less than a minute ago.",
         _cancel,
         sends=_body({"reason": {"type": "string"}}),
         gives=JOB,

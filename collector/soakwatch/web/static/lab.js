@@ -93,16 +93,17 @@
   function told(problem) { byId("wrong").textContent = problem === "" ? "" : `${problem}`; }
 
   function sure(what, thing) {
-    const runs = what === "cancel" && thing.state === "running";
+    const runs = what === "cancel" && thing.state === "running", kills = runs && thing.stopping;
     doomed = {what, thing};
     const name = what === "remove" ? `schedule ${thing.id}` : `job ${thing.id}`;
-    byId("sure-title").textContent = `${what === "remove" ? "Remove" : runs ? "Stop" : "Cancel"} ${name} (${thing.plan})?`;
+    byId("sure-title").textContent = `${what === "remove" ? "Remove" : kills ? "Kill" : runs ? "Stop" : "Cancel"} ${name} (${thing.plan})?`;
     byId("sure-words").textContent = what === "remove" ? "It queues nothing any more. Jobs that it has queued stay." :
-      runs ? "It ends after its last polls, and is judged by what it has." : "It leaves the queue.";
+      kills ? "It was asked to stop. If it still runs a minute after that, its processes are killed: what was recorded is kept, and Resume goes on with it." :
+        runs ? "It ends after its last polls, and is judged by what it has." : "It leaves the queue.";
     byId("sure-why").hidden = what === "remove";
     byId("sure-reason").value = "";
     byId("sure-error").textContent = "";
-    byId("sure-do").textContent = what === "remove" ? "Remove" : runs ? "Stop" : "Cancel the job";
+    byId("sure-do").textContent = what === "remove" ? "Remove" : kills ? "Kill" : runs ? "Stop" : "Cancel the job";
     byId("sure").showModal();
     (what === "remove" ? byId("sure-no") : byId("sure-reason")).focus();
   }

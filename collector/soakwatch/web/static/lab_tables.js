@@ -115,8 +115,8 @@ const labTables = (() => {
       `r${job.id}`, cell("Job", "", String(job.id)), plan(job), cell("Testbed", "", job.testbed),
       cell("Started", "when", job.page === "" ? moment(job.begin) : link(job.page, moment(job.begin))),
       cell("Planned for", "when", job.planned, progress(job)), cell("By", "", isolated(job.user)),
-      ...(acting ? [cell("", "acts", job.stopping ? make("span", "stopping …", "soft") :
-        button(`stop${job.id}`, "Stop …", `Stop job ${job.id}`, () => act("cancel", job)))] : []))), "Nothing runs.");
+      ...(acting ? [cell("", "acts", job.stopping ? make("span", "stopping …", "soft") : "",
+        button(`stop${job.id}`, job.stopping ? "Kill …" : "Stop …", `${job.stopping ? "Kill" : "Stop"} job ${job.id}`, () => act("cancel", job)))] : []))), "Nothing runs.");
   }
 
   function queue(place, jobs, acting, act) {
