@@ -21,7 +21,7 @@ from soakwatch.runs.catalog import DEFAULT_RUNS
 VARIABLE = "_SOAKWATCH_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
 _PROGRAM = "soakwatch"
-_MOST_READ = 200  # verdicts of runs that are read for the words beside their names
+_MOST_READ = 20  # verdicts that are read for the words beside the names: of the newest runs
 Finder = Callable[[click.Context, str], Iterator[CompletionItem]]
 
 
