@@ -158,6 +158,10 @@ _OF_SOURCES = {
     "pktgen.send": "0,2",
     "prometheus.url": "http://10.0.0.1:9100/metrics",
     "prometheus.maps": "[node]",
+    "prometheus.query": "'{instance=\"fw1:9100\"}'",
+    "prometheus.step": "15s",
+    "query.expr": "'sum by (instance) (rate(app_requests_total[1m]))'",
+    "query.name": "app_requests",
     "prometheus.metrics": "[{from: node_load1, metric: system.cpu.load}]",
     "prometheus.keep": "[myapp_*]",
     "metrics.from": "node_load1",
@@ -192,6 +196,8 @@ _OF_SOURCES = {
     "trex.user": "lab",
     "influxdb.url": "http://127.0.0.1:8086",
     "influxdb.org": "lab",
+    "otlp.url": "http://127.0.0.1:4318",
+    "otlp.resource": "{deployment.environment: lab}",
     "influxdb.bucket": "soak",
 }
 EXAMPLES: Mapping[str, str] = {
@@ -226,6 +232,8 @@ VALUES: Mapping[str, str] = {
     "otg.url": "URL",
     "agent.url": "URL",
     "influxdb.url": "URL",
+    "otlp.url": "URL",
+    "prometheus.query": "PromQL, keys of [a query](#sourcesprometheusquery), or a list of several",
     "host": "name or address",
     "server": "name or address",
     "listen": "`HOST:PORT`",
