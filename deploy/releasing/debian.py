@@ -5,7 +5,9 @@ It holds compiled wheels for one version of Python, so there is one package for 
 
 from __future__ import annotations
 
+import os
 import shutil
+import sys
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,6 +26,11 @@ _SYSTEMD: Mapping[str, str] = {
     **dict.fromkeys(("*.service", "*.timer", "*.socket", "*.target", "*.slice", "*.path"), _UNITS),
     "*.sysusers": "usr/lib/sysusers.d",
     "*.tmpfiles": "usr/lib/tmpfiles.d",
+}
+_COMPLETIONS: Mapping[str, str] = {
+    "bash": "usr/share/bash-completion/completions/soakwatch",
+    "zsh": "usr/share/zsh/vendor-completions/_soakwatch",
+    "fish": "usr/share/fish/vendor_completions.d/soakwatch.fish",
 }
 _SETTINGS = ("etc/soakwatch/plans", "etc/soakwatch/agent")
 _CONTROL = """\
@@ -58,6 +65,7 @@ def build_debian(source: Source, target: Target, wheelhouse: Path, work: Path, o
     root = work / f"debian-{target.tag}"
     _lay_program(root, target, wheelhouse)
     _lay_units(root, source.tree / "deploy/systemd")
+    lay_help(root, source)
     documents = root / "usr/share/doc/soakwatch"
     documents.mkdir(parents=True)
     shutil.copyfile(source.tree / "LICENSE", documents / "copyright")
@@ -105,6 +113,19 @@ def _lay_units(root: Path, folder: Path) -> None:
             there.mkdir(parents=True, exist_ok=True)
             own_folder = place != _UNITS
             shutil.copyfile(file, there / (f"{file.stem}.conf" if own_folder else file.name))
+
+
+def lay_help(root: Path, source: Source) -> None:
+    """Manual pages and completion by TAB, printed by the program of the commit with the libraries of this Python: those
+    in the package may be of another."""
+    code = [str(source.tree / folder) for folder in ("collector", "rules", "agent")]
+    environment = {**source.environment, "PYTHONPATH": os.pathsep.join(code)}
+    soakwatch = [sys.executable, "-m", "soakwatch.cli"]
+    run([*soakwatch, "man", "--to", root / "usr/share/man/man1"], environment)
+    for shell, place in _COMPLETIONS.items():
+        file = root / place
+        file.parent.mkdir(parents=True)
+        file.write_text(run([*soakwatch, "completion", shell], environment), encoding="utf-8")
 
 
 def _lay_control(root: Path, source: Source, target: Target) -> None:

@@ -63,6 +63,8 @@ by_debian() {
   used soakwatch /usr/bin/soakwatch
   soakwatch loads | grep -q trex || fail "the plug-in trex is not there"
   soakwatch-agent --help >/dev/null
+  [ -s /usr/share/man/man1/soakwatch-run.1 ] || fail "there are no manual pages"
+  [ -s /usr/share/bash-completion/completions/soakwatch ] || fail "TAB completes nothing"
   stat -c '%U:%G %a %n' /var/lib/soakwatch /etc/soakwatch
   ls /usr/lib/systemd/system/soakwatch* 2>/dev/null || echo "no units"
   runuser -u soakwatch -- touch /var/lib/soakwatch/record

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 from releasing import prove
-from releasing.source import ReleaseError, export
+from releasing.debian import lay_help
+from releasing.source import ReleaseError, Source, export
 from releasing.wheels import SUMS, Target, pack, remove_release, target_of, write_sums
 from tests.needs import needs
 
@@ -53,6 +54,16 @@ def test_a_release_is_of_the_tag_of_its_version(project: Path, tmp_path: Path) -
         ReleaseError, match=r"the tag v1\.3\.0 stands at version 1\.2\.0: the tag of that version is v1\.2\.0"
     ):
         export(project, "v1.3.0", tmp_path / "b")
+
+
+def test_the_debian_package_brings_manual_pages_and_completion(tmp_path: Path) -> None:
+    """Where man, bash, zsh and fish of Debian look for them."""
+    lay_help(tmp_path, Source(ROOT, "1.2.0", "0123456789abcdef", 0))
+    share = tmp_path / "usr/share"
+    assert (share / "man/man1/soakwatch-run.1").read_text(encoding="utf-8").startswith('.TH "SOAKWATCH-RUN" 1')
+    assert "complete" in (share / "bash-completion/completions/soakwatch").read_text(encoding="utf-8")
+    assert (share / "zsh/vendor-completions/_soakwatch").read_text(encoding="utf-8").startswith("#compdef soakwatch")
+    assert "complete" in (share / "fish/vendor_completions.d/soakwatch.fish").read_text(encoding="utf-8")
 
 
 def test_a_draft_sorts_before_the_release_and_names_its_commit(project: Path, tmp_path: Path) -> None:
