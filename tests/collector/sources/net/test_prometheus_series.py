@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import subprocess
+import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import AsyncExitStack, ExitStack
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import cycle, pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 from pydantic import ValidationError
 from tests.needs import needs
 
 from soakwatch.core.errors import PlanError
+from soakwatch.record import RecordView, SeriesKey
+from soakwatch.record.model import OUTCOME_NUMBERS
 from soakwatch.sources.abc import BackfilledPoll, SourceContext, SourceError
 from soakwatch.sources.pollers.prometheus import Config, start
 from soakwatch.sources.pollers.prometheus.series_poller import SeriesPoller
-from soakwatch_model.sample import Answer, Sample
+from soakwatch_model.sample import Answer, PollOutcome, Sample
 from soakwatch_testing.ports import free_port
 from soakwatch_testing.prometheus import Job, Prometheus, exporter, start_node_exporter, start_prometheus
+from soakwatch_testing.records import SECOND
 
 SITE = SourceContext("dut", "dut", (), None, Path(), time.time_ns, 0.5)
 _DEADLINE_S = 120.0
@@ -248,6 +256,47 @@ def test_two_exporters_are_not_mixed(lab: Lab) -> None:
         )
 
     with_poller({"url": lab.server.url, "query": 'node_load1{job="twin"}'}, steps)
+
+
+@pytest.mark.slow
+def test_a_run_by_prometheus_has_its_hole_as_a_gap(tmp_path: Path) -> None:
+    """A whole run: Prometheus is stopped and started amid it, and that is a source that did not answer; the samples of
+    the device are those that were scraped, none is made up, and the run does not pass."""
+    needs("prometheus", "prometheus-node-exporter")
+    with ExitStack() as stack:
+        node = start_node_exporter(tmp_path, stack)
+        server = start_prometheus(tmp_path / "prometheus", stack, [Job("node", [node])])
+        server.wait_for("node_load1")
+        keys = {"url": server.url, "query": f'{{instance="127.0.0.1:{node}"}}', "step": "1s"}
+        targets = {"fw": {"role": "dut", "sources": [{"prometheus": keys}]}}
+        (tmp_path / "plan.yaml").write_text(json.dumps({"name": "night", "duration": "24s", "targets": targets}))
+        command = [str(Path(sys.executable).with_name("soakwatch")), "run", "plan.yaml", "--runs", "runs"]
+        stack.enter_context(hole(server, 6, 7))
+        ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
+    assert ran.returncode == 3, ran.stdout + ran.stderr
+    assert "fw/prometheus did not answer" in ran.stdout
+    (folder,) = (tmp_path / "runs").glob("*night*")
+    with RecordView.open(folder) as view:
+        load = view.series(SeriesKey("fw", "system.cpu.load", "minutes=1"))
+        (source,) = [source for source in view.sources() if source.target == "fw"]
+        outcomes = view.poll_outcomes(source.id, 0)
+    gap = int(np.diff(load.time_ns).argmax())
+    begin_ns, end_ns = load.time_ns[gap], load.time_ns[gap + 1]
+    assert end_ns - begin_ns > 4 * SECOND
+    inside = (outcomes.due_ns > begin_ns + SECOND) & (outcomes.due_ns < end_ns - SECOND)
+    assert inside.sum() >= 3
+    assert not (outcomes.outcome[inside] == OUTCOME_NUMBERS[PollOutcome.OK]).any()
+
+
+@contextmanager
+def hole(server: Prometheus, after_s: float, length_s: float) -> Iterator[None]:
+    """Stops a server some seconds from now, and starts it again."""
+    timers = [threading.Timer(after_s, server.stop), threading.Timer(after_s + length_s, server.start)]
+    for timer in timers:
+        timer.start()
+    yield
+    for timer in timers:
+        timer.join()
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,7 @@ class SeriesPoller:
         self._lost: _Lost | None = None
         self._behind = False
         self._recovered: list[BackfilledPoll] = []
+        self._kept: list[Sample] = []  # that came with a poll which failed: the next answer has them
         self._version, self._kinds = "", dict[str, str]()
 
     async def prepare(self) -> None:
@@ -218,13 +219,18 @@ class SeriesPoller:
         known.until_s = until_s
         for _, one in fresh:
             known.newest[_key(one)] = one.time_s[-1]
-        if not behind:
-            faults += self._silent(server_s, anything=any(scrape.answered for scrape in pages))
-            asked_from_s = server_s - 2 * max(_MOST_S, _MOST_STEPS * self._cadence.step_s)
-            known.newest = {key: time_s for key, time_s in known.newest.items() if time_s > asked_from_s}
         self._recovered += [
             BackfilledPoll(due_ns, 0, Answer(tuple(some), (), ())) for due_ns, some in sorted(late.items())
         ]
+        samples, self._kept = [*self._kept, *samples], []
+        if not behind:
+            try:
+                faults += self._silent(server_s)
+            except SourceError:
+                self._kept = samples
+                raise
+            asked_from_s = server_s - 2 * max(_MOST_S, _MOST_STEPS * self._cadence.step_s)
+            known.newest = {key: time_s for key, time_s in known.newest.items() if time_s > asked_from_s}
         return Answer(tuple(samples), (), tuple(faults[:_MAX_FAULTS]))
 
     def _new(self, query: Query, one: ApiSeries, until_s: float) -> ApiSeries | None:
@@ -261,7 +267,7 @@ class SeriesPoller:
                     f'{{instance="{other[1] or scrape.group[1]}"}}, and give the other a target of its own'
                 )
 
-    def _silent(self, server_s: float, *, anything: bool) -> list[Fault]:
+    def _silent(self, server_s: float) -> list[Fault]:
         """Faults for the series of exporters that are silent while others go on. Raises SourceError if all are."""
         exporters = self._known.exporters
         silent = {
@@ -269,7 +275,7 @@ class SeriesPoller:
             for group, exporter in exporters.items()
             if server_s - exporter.newest_s > self._silent_s + (self._cadence.delay_s if evaluated(group) else 0.0)
         }
-        if not anything and len(silent) == len(exporters):
+        if len(silent) == len(exporters):
             raise SourceError(self._nothing(server_s))
         return [
             Fault(metric, name, f"{_named(group)} has no new value since {_clock(exporter.newest_s)}")
