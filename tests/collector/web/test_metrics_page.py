@@ -180,6 +180,7 @@ def test_promtool_reads_every_metric() -> None:
     assert checked.returncode in {0, 3}
 
 
+@pytest.mark.slow
 def test_a_real_prometheus_scrapes_it(served: ServedRun, tmp_path: Path) -> None:
     """With the token: the verdict, the state and the device's series with run and target are there to be queried."""
     needs("prometheus")

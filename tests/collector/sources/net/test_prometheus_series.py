@@ -29,6 +29,7 @@ from soakwatch_model.sample import Answer, PollOutcome, Sample
 from soakwatch_testing.ports import free_port
 from soakwatch_testing.prometheus import Job, Prometheus, exporter, start_node_exporter, start_prometheus
 from soakwatch_testing.records import SECOND
+from soakwatch_testing.victoria import find_victoria, start_victoria
 
 SITE = SourceContext("dut", "dut", (), None, Path(), time.time_ns, 0.5)
 _DEADLINE_S = 120.0
@@ -219,6 +220,7 @@ def test_an_exporter_that_died_is_a_gap(lab: Lab) -> None:
     with_poller(keys, steps)
 
 
+@pytest.mark.slow
 def test_what_was_missed_is_fetched_later(lab: Lab) -> None:
     """While the monitor could not reach Prometheus, that went on: its samples come as the polls that were lost, each at
     most once, and the series has no hole."""
@@ -241,6 +243,38 @@ def test_what_was_missed_is_fetched_later(lab: Lab) -> None:
         assert max(after - before for before, after in pairwise(times)) < 2e9
 
     with_poller({"url": lab.server.url, "query": 'node_load1{job="load"}'}, steps)
+
+
+@pytest.mark.slow
+def test_victoria_metrics_is_asked_alike(lab: Lab, tmp_path: Path) -> None:
+    """It tells its clock in whole seconds, and scrapes by itself here: the times of the samples are right, each comes
+    once, and expressions have their values."""
+    program = find_victoria()
+    if program is None:
+        needs("victoria-metrics")
+    assert program is not None
+    scraped = [{"job_name": "load", "static_configs": [{"targets": [f"127.0.0.1:{lab.ports['load']}"]}]}]
+    config = tmp_path / "scrape.yml"
+    config.write_text(json.dumps({"global": {"scrape_interval": "1s"}, "scrape_configs": scraped}))
+    expression = {"name": "more", "expr": "sum(node_load1) + 1"}
+    with ExitStack() as stack:
+        url = start_victoria(program, tmp_path / "victoria", stack, f"-promscrape.config={config}").url
+
+        async def steps(poller: SeriesPoller) -> None:
+            polled, more = Polled(), "name=more,labels="
+            await poll(
+                poller,
+                polled,
+                lambda polled: (
+                    len(polled.of("system.cpu.load", "minutes=1")) >= 3 and len(polled.of("exporter.gauge", more)) >= 2
+                ),
+            )
+            times = [sample.time_ns for sample in polled.of("system.cpu.load", "minutes=1")]
+            assert len(set(times)) == len(times)
+            assert abs(time.time_ns() - times[-1]) < 20e9
+            assert {sample.value for sample in polled.of("exporter.gauge", more)} == {2.0}
+
+        with_poller({"url": url, "query": ["node_load1", expression], "keep": ["more"], "step": "1s"}, steps)
 
 
 def test_two_exporters_are_not_mixed(lab: Lab) -> None:

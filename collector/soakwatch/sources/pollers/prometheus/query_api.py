@@ -80,13 +80,17 @@ class QueryApi:
     def __init__(self, access: WebAccess, url: str) -> None:
         self._access, self._where = access, shown(url)
 
-    async def now_s(self) -> float:
-        """The server's clock."""
+    async def now_s(self) -> tuple[float, float]:
+        """The server's clock: it was between these two. The value of ``time()`` is not it: VictoriaMetrics answers with
+        half a minute ago, as later samples may still come, and gives the moment of its answer in whole seconds."""
         data = await self._data("/api/v1/query", {"query": "time()"})
         result = data.get("result")
-        if data.get("resultType") != "scalar" or not isinstance(result, list) or len(result) != 2:
-            raise SourceError(f"{self._where} does not answer as Prometheus does: url is its address, without /api")
-        return float(result[1])
+        if data.get("resultType") == "scalar" and isinstance(result, list) and len(result) == 2:
+            return float(result[0]), float(result[0])
+        if data.get("resultType") == "vector" and isinstance(result, list) and result:
+            second = float(result[0]["value"][0])
+            return second, second + 1
+        raise SourceError(f"{self._where} does not answer as Prometheus does: url is its address, without /api")
 
     async def version(self) -> str:
         """The server's version; "" where it does not tell."""

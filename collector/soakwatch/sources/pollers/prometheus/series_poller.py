@@ -64,9 +64,9 @@ class _Clocks:
 
     offset_s: float | None = None
 
-    def learn(self, server_s: float, before_s: float, after_s: float) -> None:
-        """``server_s`` was between two steady times."""
-        low, high = before_s - server_s, after_s - server_s
+    def learn(self, server_s: float, at_most_s: float, before_s: float, after_s: float) -> None:
+        """A time of the server, between the first two, was between two steady times."""
+        low, high = before_s - at_most_s, after_s - server_s
         middle = (low + high) / 2
         self.offset_s = middle if self.offset_s is None else min(max(self.offset_s, low), high)
 
@@ -131,8 +131,8 @@ class SeriesPoller:
     async def poll(self, now_ns: int) -> Answer:
         """What is new. Raises SourceError where nothing is although it is due, and where a query cannot be used."""
         before_ns = self._now_ns()
-        server_s = await self._api.now_s()
-        self._clocks.learn(server_s, before_ns * 1e-9, self._now_ns() * 1e-9)
+        server_s, at_most_s = await self._api.now_s()
+        self._clocks.learn(server_s, at_most_s, before_ns * 1e-9, self._now_ns() * 1e-9)
         begin_s, end_s, behind = self._window(server_s)
         series = await self._read(begin_s, end_s)
         if not self._behind and (answered_ns := self._known.answered_ns) is not None:
