@@ -78,6 +78,7 @@ class Sources:
             context.folder,
             self._clock.now_ns,
             config.interval,
+            unpolled_ns=None if context.last_due_ns is None else self._first_open_ns(source, context.last_due_ns),
         )
         spec = SourceSpec(
             source.id,

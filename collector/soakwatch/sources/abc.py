@@ -186,7 +186,10 @@ class WatchedProcess:
 
 @dataclass(frozen=True, slots=True)
 class SourceContext:
-    """Where a source stands: its target, what to watch there, the run's folder and its steady clock."""
+    """Where a source stands: its target, what to watch there, the run's folder and its steady clock.
+
+    ``unpolled_ns``: in a run that was resumed, when the first poll was due that nobody made.
+    """
 
     target: str
     role: str
@@ -196,6 +199,7 @@ class SourceContext:
     now_ns: Callable[[], int]
     interval_s: float
     trial: bool = False  # a poll before the run: nothing that belongs to a run may be changed
+    unpolled_ns: int | None = None
 
 
 class SourceConfig(BaseModel):

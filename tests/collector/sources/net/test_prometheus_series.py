@@ -19,7 +19,7 @@ import pytest
 from pydantic import ValidationError
 from tests.needs import needs
 
-from soakwatch.core.errors import PlanError
+from soakwatch.core.errors import PlanError, RecordError
 from soakwatch.record import RecordView, SeriesKey
 from soakwatch.record.model import OUTCOME_NUMBERS
 from soakwatch.sources.abc import BackfilledPoll, SourceContext, SourceError
@@ -320,6 +320,49 @@ def test_a_run_by_prometheus_has_its_hole_as_a_gap(tmp_path: Path) -> None:
     inside = (outcomes.due_ns > begin_ns + SECOND) & (outcomes.due_ns < end_ns - SECOND)
     assert inside.sum() >= 3
     assert not (outcomes.outcome[inside] == OUTCOME_NUMBERS[PollOutcome.OK]).any()
+
+
+@pytest.mark.slow
+def test_a_resumed_run_has_what_was_scraped_meanwhile(tmp_path: Path) -> None:
+    """The monitor is killed and comes back later: the polls of that time are filled from Prometheus, and nothing is
+    there twice."""
+    needs("prometheus", "prometheus-node-exporter")
+    soakwatch = str(Path(sys.executable).with_name("soakwatch"))
+    with ExitStack() as stack:
+        node = start_node_exporter(tmp_path, stack)
+        server = start_prometheus(tmp_path / "prometheus", stack, [Job("node", [node])])
+        server.wait_for("node_load1")
+        keys = {"url": server.url, "query": f'{{instance="127.0.0.1:{node}"}}', "step": "1s"}
+        targets = {"fw": {"role": "dut", "sources": [{"prometheus": keys}]}}
+        (tmp_path / "plan.yaml").write_text(json.dumps({"name": "night", "duration": "40s", "targets": targets}))
+        run = subprocess.Popen(
+            [soakwatch, "run", "plan.yaml", "--runs", "runs"], cwd=tmp_path, stdout=subprocess.DEVNULL
+        )
+        deadline = time.monotonic() + _DEADLINE_S
+        while not any(read_load(folder) >= 6 for folder in (tmp_path / "runs").glob("*night*")):
+            assert time.monotonic() < deadline
+            time.sleep(0.5)
+        run.kill()
+        run.wait()
+        time.sleep(8)  # the monitor is away: no condition can be waited for
+        resume = [soakwatch, "resume", "last", "--runs", "runs"]
+        ran = subprocess.run(resume, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
+    assert ran.returncode in {0, 1, 3}, ran.stdout + ran.stderr
+    (folder,) = (tmp_path / "runs").glob("*night*")
+    with RecordView.open(folder) as view:
+        load = view.series(SeriesKey("fw", "system.cpu.load", "minutes=1"))
+    apart = np.diff(load.time_ns)
+    assert apart.max() < 3 * SECOND, (ran.stdout, apart / SECOND)
+    assert apart.min() > 0.2 * SECOND
+
+
+def read_load(folder: Path) -> int:
+    """How many samples of the load a run has so far."""
+    try:
+        with RecordView.open(folder) as view:
+            return len(view.series(SeriesKey("fw", "system.cpu.load", "minutes=1")))
+    except RecordError:
+        return 0
 
 
 @contextmanager

@@ -175,6 +175,7 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> P
         lambda: Mapper(entries, config.keep),
         Cadence(config.step_s, site.interval_s, config.delay),
         site.now_ns,
+        site.unpolled_ns,
     )
     await poller.prepare()
     return poller

@@ -74,6 +74,10 @@ class _Clocks:
         """A time of the server on the steady clock."""
         return round((server_s + (self.offset_s or 0.0)) * 1e9)
 
+    def server_s(self, time_ns: int) -> float:
+        """A time of the steady clock on that of the server."""
+        return time_ns * 1e-9 - (self.offset_s or 0.0)
+
 
 @dataclass(slots=True)
 class _Lost:
@@ -113,9 +117,10 @@ class SeriesPoller:
         mapper: Callable[[], Mapper],
         cadence: Cadence,
         now_ns: Callable[[], int],
+        unpolled_ns: int | None = None,
     ) -> None:
         self._url, self._queries, self._api, self._mapper = url, tuple(queries), api, mapper
-        self._cadence, self._now_ns = cadence, now_ns
+        self._cadence, self._now_ns, self._unpolled_ns = cadence, now_ns, unpolled_ns
         self._clocks, self._known = _Clocks(), _Known()
         self._lost: _Lost | None = None
         self._behind = False
@@ -133,6 +138,9 @@ class SeriesPoller:
         before_ns = self._now_ns()
         server_s, at_most_s = await self._api.now_s()
         self._clocks.learn(server_s, at_most_s, before_ns * 1e-9, self._now_ns() * 1e-9)
+        if self._known.until_s is None and self._unpolled_ns is not None:  # the monitor was away
+            self._known.answered_ns = self._unpolled_ns - self._interval_ns
+            self._known.until_s = self._clocks.server_s(self._known.answered_ns)
         begin_s, end_s, behind = self._window(server_s)
         series = await self._read(begin_s, end_s)
         if not self._behind and (answered_ns := self._known.answered_ns) is not None:
@@ -299,11 +307,11 @@ class SeriesPoller:
 
     def _whole_polls_s(self, end_s: float) -> float:
         """The end of the last poll that is whole in a window that ends at ``end_s``, so that no poll comes twice."""
-        if self._lost is None or self._clocks.offset_s is None:
+        if self._lost is None:
             return end_s
         past_ns = self._lost.until_ns - self._clocks.steady_ns(end_s)
         number = -(-past_ns // self._interval_ns)
-        return (self._lost.until_ns - number * self._interval_ns) * 1e-9 - self._clocks.offset_s
+        return self._clocks.server_s(self._lost.until_ns - number * self._interval_ns)
 
 
 def _key(one: ApiSeries) -> _SeriesKey:
