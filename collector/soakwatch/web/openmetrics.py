@@ -50,6 +50,8 @@ _VERDICTS = ("pass", "fail", "inconclusive")
 _TOLD = frozenset({Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE})
 _RESERVED = frozenset({"run", "target", "phase", "le", "quantile"})
 """Labels with a meaning of their own: one of an object is prefixed with ``object_``."""
+_OTHERWISE = {"exporter.gauge": "exporter_value", "exporter.counter": "exporter_events"}
+"""Metrics whose names would say their type twice, and whose unit nobody knows."""
 _MAX_LABEL_VALUE = 300  # characters of a label's value
 Kind = Literal["gauge", "counter"]
 
@@ -210,13 +212,15 @@ def add_readings(families: Families, run: str, readings: Sequence[Reading], phas
         labels = {"run": run}
         if key.target != MONITOR:
             labels |= {"target": key.target, **({"phase": phase} if phase else {})}
-        name = "soakwatch_" + re.sub(r"\W", "_", key.metric, flags=re.ASCII)
+        unit = "" if key.metric in _OTHERWISE else unit_of(reading.unit)
+        plain = _OTHERWISE.get(key.metric) or re.sub(r"\W", "_", key.metric, flags=re.ASCII)
+        name = f"soakwatch_{plain.removesuffix('_count')}"  # that is the suffix of a histogram's counter
         kind: Kind = "counter" if reading.kind == COUNTER else "gauge"
         if kind == "counter":
             name = name.removesuffix("_total")
         entry = BY_NAME.get(key.metric)
         about = entry.about if entry is not None else f"{printable(key.metric)} in {printable(reading.unit)}"
-        families.add(name, about, kind, reading.value, labels | _labels(key.object), unit_of(reading.unit), key.metric)
+        families.add(name, about, kind, reading.value, labels | _labels(key.object), unit, key.metric)
 
 
 def unit_of(unit: str) -> str:
