@@ -45,10 +45,17 @@ _OPTIONS = (
     click.option("--token", "token", metavar="env:NAME", help="With --prometheus: bearer token (env:NAME, file:PATH)."),
     click.option("--user", "user", metavar="NAME", help="With --prometheus: name for basic authentication."),
     click.option("--password", "password", metavar="env:NAME", help="With --prometheus: password for it."),
+    click.option(
+        "--header",
+        "headers",
+        multiple=True,
+        metavar="NAME=env:NAME",
+        help="With --prometheus: header with a secret value, such as X-Scope-OrgID=env:TENANT. May be repeated.",
+    ),
     click.option("--ca", "ca", metavar="FILE", help="With --prometheus: CA bundle (PEM) of an https server."),
 )
-_WRITTEN = {"begin": "--from", "end": "--to", "queries": "--query"}
-_ONLY = ("begin", "end", "queries", "step", "keep", "token", "user", "password", "ca")
+_WRITTEN = {"begin": "--from", "end": "--to", "queries": "--query", "headers": "--header"}
+_ONLY = ("begin", "end", "queries", "step", "keep", "token", "user", "password", "headers", "ca")
 _FOR_BOTH = frozenset({"meanings", "target", "role", "phases", "events", "zone"})
 _EDGES = (("--from", "begin"), ("--to", "end"))
 _NAMED = re.compile(r"\s*([A-Za-z_][\w:]*)\s*=(?![=~])\s*(.+)", re.DOTALL | re.ASCII)
@@ -154,6 +161,7 @@ def _config(given: Mapping[str, object]) -> Config:
         "step": f"{15.0 if step_s is None else step_s}s",
         "metrics": entries,
         "keep": list(_texts(given, "keep")),
+        "headers": _headers(_texts(given, "headers")),
         **{key: given[key] for key in ("token", "user", "password", "ca") if given.get(key)},
     }
     try:
@@ -161,8 +169,17 @@ def _config(given: Mapping[str, object]) -> Config:
     except ValidationError as error:
         first = error.errors(include_input=False)[0]
         reason = str(first.get("ctx", {}).get("error", first["msg"]))
-        key = {"url": "prometheus"}.get(str(first["loc"][0]), str(first["loc"][0])) if first["loc"] else "prometheus"
+        key = (
+            {"url": "prometheus", "headers": "header"}.get(str(first["loc"][0]), str(first["loc"][0]))
+            if first["loc"]
+            else "prometheus"
+        )
         raise click.UsageError(f"--{key}: {reason}") from None
+
+
+def _headers(texts: Sequence[str]) -> dict[str, str]:
+    pairs = (text.partition("=") for text in texts)
+    return {name: reference for name, _, reference in pairs}
 
 
 def _query(text: str) -> object:

@@ -210,7 +210,7 @@ def test_an_exporter_that_died_is_a_gap(lab: Lab) -> None:
         died_ns, failures = time.time_ns(), len(polled.failures)
         await poll(poller, polled, lambda polled: len(polled.failures) >= failures + 4)
         assert "has no new value of" in polled.failures[-1]
-        assert "does it still scrape?" in polled.failures[-1]
+        assert "does it still scrape, and every 500 ms (step)?" in polled.failures[-1]
         late = [sample for sample in polled.samples if sample.time_ns > died_ns + 1.5e9]
         assert not late, late
         lab.alive |= {"load", "vpp"}

@@ -137,6 +137,7 @@ def test_queries_expressions_and_names_of_ones_own(server: tuple[Prometheus, int
         (("--from", "1h", "--query", "n=sum(up)"), "--step is missing"),
         (("--from", "1h", "--unit", "a=KB"), "--unit: only for tables"),
         (("--from", "1h", "--token", "geheim"), "env:NAME"),
+        (("--from", "1h", "--header", "X-Scope-OrgID=geheim"), "--header: "),
         (("--from", "1h", "--map", "x=no.metric"), "unknown metric 'no.metric'"),
         (("--from", "30m"), "has no sample of"),
     ],

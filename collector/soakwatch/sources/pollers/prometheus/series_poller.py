@@ -302,7 +302,8 @@ class SeriesPoller:
             )
         return (
             f"{shown(self._url)} has no new value of {asked} since {_clock(newest_s)}, "
-            f"{show_seconds(round(server_s - newest_s, 1))} ago: does it still scrape?"
+            f"{show_seconds(round(server_s - newest_s, 1))} ago: does it still scrape, "
+            f"and every {show_seconds(self._cadence.step_s)} (step)?"
         )
 
     def _whole_polls_s(self, end_s: float) -> float:
