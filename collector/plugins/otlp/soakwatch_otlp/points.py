@@ -1,7 +1,8 @@
 """Lines of a sink as metrics of OpenTelemetry: gauges, and counters as monotonic sums with a start time.
 
 A counter is raw: it counts since the device says so, not since the run began. Its stream starts with the run; when the
-value falls, what counts began anew, and the stream starts again at the last sample before that.
+value falls, what counts began anew, and the stream starts again at the last sample before that. (A process of this sink
+that is started anew amid a run knows of no earlier fall: its streams start with the run.)
 """
 
 from __future__ import annotations

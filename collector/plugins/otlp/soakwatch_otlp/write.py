@@ -13,6 +13,8 @@ from opentelemetry.exporter.otlp.proto.http import Compression
 from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceResponse
 from opentelemetry.sdk.metrics.export import MetricExportResult, MetricsData
+from requests.adapters import HTTPAdapter
+from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.secrets import secret
@@ -36,12 +38,41 @@ class _NotTakenError(Exception):
     """A request without a good answer. The exporter would wait and try again: the feed does that, with its backlog."""
 
 
+class _CountingAdapter(HTTPAdapter):
+    """Counts the connections that are made, for urllib3 silently makes a new one where the receiver closed it."""
+
+    def __init__(self) -> None:
+        self.connections = 0
+        super().__init__()
+
+    def init_poolmanager(self, *sizes: Any, **how: Any) -> None:
+        """As it is, with pools whose connections are counted."""
+        super().init_poolmanager(*sizes, **how)
+        self.poolmanager.pool_classes_by_scheme = {
+            "http": self._counting(HTTPConnectionPool),
+            "https": self._counting(HTTPSConnectionPool),
+        }
+
+    def _counting(self, pool: type[HTTPConnectionPool]) -> type[HTTPConnectionPool]:
+        adapter = self
+
+        class Counting(pool.ConnectionCls):  # type: ignore[misc, name-defined]  # its kind depends on the address
+            def connect(self) -> None:
+                adapter.connections += 1
+                super().connect()
+
+        return type(pool.__name__, (pool,), {"ConnectionCls": Counting})
+
+
 class _Session(requests.Session):
     """A session that keeps how its last request ended, follows no redirect and asks no proxy."""
 
     def __init__(self) -> None:
         super().__init__()
         self.trust_env = False
+        self.counting = _CountingAdapter()
+        for scheme in ("http://", "https://"):
+            self.mount(scheme, self.counting)
         self.answer: requests.Response | None = None
         self.slow = False
         self.untrusted = False
@@ -78,9 +109,7 @@ class Writer:
         logging.getLogger("opentelemetry.exporter.otlp.proto.http.metric_exporter").setLevel(logging.CRITICAL)
         self.to = to
         self.written = self.refused = 0
-        self.connections = 1
         self._refuse, self._points, self._size = refuse, Points(to.resource), MAX_LINES
-        self._broken = False
         self._session = _Session()
         headers = {name: secret(reference).reveal() for name, reference in to.headers.items()}
         if to.token is not None:
@@ -97,6 +126,11 @@ class Writer:
     def close(self) -> None:
         """Closes the connection."""
         self._exporter.shutdown()
+
+    @property
+    def connections(self) -> int:
+        """Connections made so far; a new one may mean that the receiver restarted and lost what it took last."""
+        return self._session.counting.connections
 
     @property
     def size(self) -> int:
@@ -138,8 +172,6 @@ class Writer:
     def _post(self, data: MetricsData) -> str | None:
         """Sends metrics; returns why the receiver cannot take them, None if it took them."""
         if self._exporter.export(data) is MetricExportResult.SUCCESS:
-            if self._broken:  # a receiver that was started anew may have lost what it took last
-                self._broken, self.connections = False, self.connections + 1
             self._partial()
             return None
         answer = self._session.answer
@@ -147,8 +179,6 @@ class Writer:
             return f"{answer.status_code}: {_message(answer)}" if _message(answer) else str(answer.status_code)
         if answer is None and self._session.slow:
             self._size = max(_MIN_LINES, self._size // 2)
-        elif answer is None:
-            self._broken = True
         raise self._unavailable(answer)
 
     def _partial(self) -> None:

@@ -165,6 +165,11 @@ def test_what_a_receiver_answers(receiver: OtlpReceiver) -> None:
     assert refused[-1].reason == "1 points of a request: out of order"
     receiver.answer(None)
     writer.try_out()
+    assert writer.connections == 1
+    receiver.kill()
+    receiver.start()
+    writer.try_out()
+    assert writer.connections == 2, "a receiver that was started anew may have lost what it took last"
     writer.close()
 
 
