@@ -47,6 +47,24 @@ def needs_chromium() -> str:
     return found
 
 
+def needs_k6() -> str:
+    """The path of k6, which Debian does not have. Skips where tests/generators/build has made none."""
+    return _built("k6")
+
+
+def needs_jmeter() -> str:
+    """The path of JMeter 5, for Debian's reads no test plan. Skips where tests/generators/build has made none."""
+    return _built("jmeter")
+
+
+def _built(name: str) -> str:
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    program = cache / "soakwatch" / "generators" / name
+    if not program.exists():
+        pytest.skip(f"there is no {name}: tests/generators/build makes one")
+    return str(program)
+
+
 def wait_for_influxd() -> None:
     """Returns when the build that tests/run has begun is over, at the latest after 35 minutes; at once without one."""
     folder = _influxd_build()

@@ -31,7 +31,7 @@ from soakwatch.sources.result_files.zone import ZoneName, zone_of
 
 _UNITS = {"users": "users (50 users)", "rate": "a rate (500/s)"}
 _OURS = ("-n", "--nongui", "-t", "--testfile", "-l", "--logfile", "-j", "--jmeterlogfile", "-s", "--server", "-r", "-R")
-_VERSION = re.compile(r"(?:Version |\s)(\d{1,2}\.\d{1,3}[\w.]{0,30})(?=\s|$)")
+_VERSION = re.compile(r"(?:Version |[\\_] )(\d{1,2}\.\d{1,3}[\w.]{0,30})\s*$", re.MULTILINE)
 _PROPERTIES = {"users": ("users",), "rate": ("rate", "rate_per_minute")}
 _SAVED = {
     "output_format": "csv",
@@ -40,10 +40,6 @@ _SAVED = {
     "timestamp_format": "ms",
     "thread_counts": "true",
     "bytes": "true",
-    "time": "true",
-    "successful": "true",
-    "response_data": "false",
-    "sample_count": "true",
 }
 
 

@@ -293,7 +293,13 @@ class DrivenProgram:
         """Reads the file, as far as the budget of a poll goes, and gives back what was read."""
         if not self._kept.starts:
             return
-        answer = await self._followed.poll(now_ns)
+        absent = not self._file.path.exists()  # the next process makes it; what is left of the old one is read
+        try:
+            answer = await self._followed.poll(now_ns)
+        except SourceError:
+            if absent:
+                return
+            raise
         self._held = [*self._held, *answer.samples][-_MAX_HELD:]
         self._faults += answer.faults
         await asyncio.to_thread(self._file.release, self._followed.offset)

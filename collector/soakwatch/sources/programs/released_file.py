@@ -1,4 +1,4 @@
-"""The output of a driven program: one file that only its user can read, and that never takes more than some MiB.
+"""The output of a driven program: one file, in a folder of its own, that never takes more than some MiB.
 
 What was read is given back to the file system (the range is punched out of the file), while the program writes on at
 its end. The file keeps its first block, by which its reader knows it. Where a file system cannot do that, the program
@@ -35,10 +35,9 @@ class ReleasedFile:
         self.path.parent.chmod(0o700)
 
     def renew(self) -> None:
-        """An empty file in place of the old one, whose reader still has it. Raises OSError."""
+        """Removes the old file, which its reader still has; the program makes the next. Raises OSError."""
         self.prepare()
         self.path.unlink(missing_ok=True)
-        os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
         self._released = _BLOCK
 
     def remove(self) -> None:
@@ -52,7 +51,7 @@ class ReleasedFile:
 
     def append(self, line: str) -> None:
         """Adds a line, of a program that prints what it has to say. Raises OSError."""
-        file = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+        file = os.open(self.path, os.O_CREAT | os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
             os.write(file, f"{line}\n".encode())
         finally:
