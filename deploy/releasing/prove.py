@@ -64,6 +64,7 @@ def prove(suite: str, out: Path, bases: Path, ways: Sequence[str] = WAYS) -> Non
         system = Path(name) / suite
         system.mkdir()
         subprocess.run(["tar", "-xf", base, "-C", system], check=True)
+        system.chmod(0o755)  # its root is for all of its users
         release = system / "release"
         release.mkdir()
         for file in files:
