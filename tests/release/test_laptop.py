@@ -31,7 +31,7 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def laptop(night: Path) -> Command:
     """Commands in that folder, in a Python that lacks what Windows lacks."""
-    return command_in(night, PYTHONPATH=os.fspath(LACKING), COMMUNITY="public")
+    return command_in(night, PYTHONPATH=os.fspath(LACKING), AS_ON_WINDOWS="1", COMMUNITY="public")
 
 
 def test_a_record_is_judged_reported_and_checked_on_a_laptop(laptop: Command, night: Path) -> None:
