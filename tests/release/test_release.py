@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import tarfile
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -153,11 +154,20 @@ def test_a_draft_is_whole_and_installs_in_bare_systems_without_a_network(tmp_pat
     "where", ["x86_64-manylinux_2_28", "aarch64-manylinux_2_28", "windows", "aarch64-apple-darwin"]
 )
 def test_every_dependency_has_a_wheel(python: str, where: str, tmp_path: Path) -> None:
-    """For each Python and machine of docs/install.md; the core alone, and with what the extras add."""
-    needs("git")
-    pins = tmp_path / "pins.txt"
+    """For each Python and machine of docs/install.md, with all extras and plug-ins."""
+    wanted, pins = tmp_path / "wanted.in", tmp_path / "pins.txt"
+    wanted.write_text("\n".join(_dependencies()))
     uv = [ROOT / ".venv/bin/uv", "pip", "compile", "-q", "--only-binary", ":all:", "--no-header", "--no-annotate"]
-    extras = [word for extra in ("notify", "export") for word in ("--extra", extra)]
-    done = run(*uv, "--python-version", python, "--python-platform", where, *extras, "pyproject.toml", "-o", pins)
+    done = run(*uv, "--python-version", python, "--python-platform", where, wanted, "-o", pins)
     assert done.returncode == 0, done.stderr
     assert ("gufo-snmp" in pins.read_text()) == ("linux" in where)
+
+
+def _dependencies() -> list[str]:
+    """What Soakwatch, its extras and its plug-ins ask for, but for one another."""
+    found: list[str] = []
+    for file in (ROOT / "pyproject.toml", *ROOT.glob("collector/plugins/*/pyproject.toml")):
+        project = tomllib.loads(file.read_text())["project"]
+        found += project["dependencies"]
+        found += [one for extra in project.get("optional-dependencies", {}).values() for one in extra]
+    return sorted({one for one in found if not one.startswith("soakwatch")})
