@@ -48,7 +48,7 @@ def _commands() -> str:
         [
             "| command | what it does |",
             "|---|---|",
-            *(_row(f"`{name}`", COMMANDS.summary(name)) for name in COMMANDS.names()),
+            *(_row(f"[`{name}`](#soakwatch-{name})", COMMANDS.summary(name)) for name in COMMANDS.names()),
         ]
     )
 
