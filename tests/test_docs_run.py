@@ -47,7 +47,7 @@ OTHERWISE = {
     "init": "asks on a terminal",
 }
 """Commands that are not run here, and why."""
-_ASKS = re.compile(r"--prometheus |dask://|tls://|influxdb://|drill plan\.yaml|new:fw-b=fw-a")
+_ASKS = re.compile(r"--prometheus|dask://|tls://|influxdb://|drill plan\.yaml|new:fw-b=fw-a")
 _MAX_S = 300
 
 
