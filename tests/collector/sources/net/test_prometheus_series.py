@@ -87,10 +87,11 @@ class Lab:
     server: Prometheus
     ports: dict[str, int]
     alive: set[str]
+    pages: dict[str, str]
 
-    def page(self, name: str, text: str) -> Callable[[], str]:
+    def page(self, name: str) -> Callable[[], str]:
         """The page of an exporter."""
-        return lambda: text if name in self.alive else ""
+        return lambda: self.pages[name] if name in self.alive else ""
 
 
 @pytest.fixture(scope="module")
@@ -99,16 +100,12 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     needs("prometheus", "prometheus-node-exporter")
     folder = tmp_path_factory.mktemp("prometheus")
     with ExitStack() as stack:
-        made = Lab(Prometheus(folder, free_port()), {"node": start_node_exporter(folder, stack)}, set())
-        pages = {
-            "load": "node_load1 1\n",
-            "vpp": "vpp_buffers 7\n",
-            "twin1": "node_load1 1\n",
-            "twin2": "node_load1 9\n",
-        }
-        for name, text in pages.items():
+        made = Lab(Prometheus(folder, free_port()), {"node": start_node_exporter(folder, stack)}, set(), {})
+        made.pages |= {"load": "node_load1 1\n", "vpp": "vpp_buffers 7\n"}
+        made.pages |= {"twin1": "node_load1 1\n", "twin2": "node_load1 9\n"}
+        for name in made.pages:
             made.alive.add(name)
-            made.ports[name] = stack.enter_context(exporter(made.page(name, text)))
+            made.ports[name] = stack.enter_context(exporter(made.page(name)))
         ports = made.ports
         made.server.jobs = [
             *(Job(name, [ports[name]]) for name in ("node", "load", "vpp")),
@@ -178,6 +175,24 @@ def test_a_stopped_server_leaves_a_hole_and_a_restarted_exporter_a_reset(tmp_pat
             assert times[-1] > back_ns - 2e9
 
         with_poller({"url": server.url, "query": ["node_load1", "node_forks_total"]}, steps)
+
+
+def test_a_series_that_ends_is_not_repeated(lab: Lab) -> None:
+    """An exporter goes on without one of its series, which Prometheus marks as stale: it ends, the others do not."""
+    ends, goes_on = "name=vpp_frames,labels=", "name=vpp_buffers,labels="
+    lab.pages["vpp"] = "vpp_buffers 7\nvpp_frames 3\n"
+
+    async def steps(poller: SeriesPoller) -> None:
+        polled = Polled()
+        await poll(poller, polled, lambda polled: len(polled.of("exporter.gauge", ends)) >= 3)
+        lab.pages["vpp"] = "vpp_buffers 7\n"
+        ended_ns = time.time_ns()
+        most = len(polled.of("exporter.gauge", goes_on)) + 8
+        await poll(poller, polled, lambda polled: len(polled.of("exporter.gauge", goes_on)) >= most)
+        assert polled.of("exporter.gauge", ends)[-1].time_ns < ended_ns + 2 * SECOND
+        assert polled.of("exporter.gauge", goes_on)[-1].time_ns > ended_ns + 2 * SECOND
+
+    with_poller({"url": lab.server.url, "query": '{job="vpp"}', "keep": ["vpp_*"]}, steps)
 
 
 def test_an_exporter_that_died_is_a_gap(lab: Lab) -> None:
