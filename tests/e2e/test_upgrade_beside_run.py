@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import zipfile
 from itertools import pairwise
 from pathlib import Path
 
@@ -53,6 +54,21 @@ def wheel(folder: Path, version: str, *, renamed: bool = False) -> Path:
     words = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(tree)]
     subprocess.run(words, check=True, capture_output=True, env=environment() | {"PYTHONWARNINGS": "ignore"})
     return next(folder.glob(f"soakwatch-{version}-*.whl"))
+
+
+def without_resume(package: Path, folder: Path) -> Path:
+    """The same wheel, whose command resume cannot be imported."""
+    broken = folder / "broken" / package.name
+    broken.parent.mkdir()
+    with zipfile.ZipFile(package) as whole, zipfile.ZipFile(broken, "w") as made:
+        for item in whole.infolist():
+            data = whole.read(item)
+            if item.filename == "soakwatch/cli/commands/resume.py":
+                data = b"raise RuntimeError\n"
+            if item.filename.endswith("RECORD"):  # pip compares no digests where there are none
+                data = b"".join(line.split(b",")[0] + b",,\n" for line in data.splitlines())
+            made.writestr(item, data)
+    return broken
 
 
 def environment_of_its_own(folder: Path) -> Path:
@@ -129,3 +145,29 @@ def test_a_run_ends_with_verdict_and_reports_although_its_package_was_replaced(t
         check=False,
     )
     assert shown.returncode == 0, shown.stderr
+
+
+@pytest.mark.slow
+def test_a_version_that_does_not_start_leaves_the_end_to_the_old_one(tmp_path: Path) -> None:
+    """Which ends the run as ever, since what it needs is still there, and says why."""
+    before = wheel(tmp_path, "0.1.7")
+    programs = environment_of_its_own(tmp_path / "venv")
+    install(programs, before)
+    (tmp_path / "p.yaml").write_text(PLAN, encoding="utf-8")
+    run = tmp_path / "run"
+    words = [str(programs / "soakwatch"), "run", "p.yaml", "--into", "run", "--no-web"]
+    with subprocess.Popen(
+        words, cwd=tmp_path, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
+        try:
+            wait_until(lambda: _answered(run) or process.poll() is not None, "the first polls")
+            install(programs, without_resume(before, tmp_path))
+            said, _ = process.communicate(timeout=240)
+        finally:
+            process.kill()
+    assert process.returncode in {0, 1, 3}, said
+    assert "the new version cannot end this run: internal error: RuntimeError" in said
+    assert (run / "report.html").is_file()
+    with RecordView.open(run) as view:
+        assert {0: "pass", 1: "fail", 3: "inconclusive"}[process.returncode] == view.meta("verdict")
+        assert [artifact.name for artifact in view.artifacts() if artifact.name.startswith("hooks/")]

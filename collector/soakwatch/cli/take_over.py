@@ -20,7 +20,9 @@ from soakwatch.core.installed_code import code_stamp
 from soakwatch.core.supervised_child import python_module
 
 OPTION = "--take-over"
-_PATIENCE_S, _PAUSE_S, _TRY_S = 600.0, 2.0, 120.0
+_PATIENCE_S = 600.0  # for an installation that goes on
+_SETTLED_S = 30.0  # after its last change an installation is over
+_PAUSE_S, _TRY_S = 2.0, 120.0
 
 
 def take_over_option(command: Callable[..., object]) -> Callable[..., object]:
@@ -53,10 +55,14 @@ def become_new_version(folder: Path, words: Sequence[str], say: Callable[[str], 
 
 
 def _refusal(folder: Path) -> str:
-    """Why the installed version cannot resume the run; "" if it can. Asks for ten minutes at most."""
-    last_s = time.monotonic() + _PATIENCE_S
+    """Why the installed version cannot resume the run; "" if it can. Asks until the installation is over, for ten
+    minutes at most."""
+    changed_s = began_s = time.monotonic()
+    stamp = ""
     while True:
         before = code_stamp()
+        if before != stamp:
+            stamp, changed_s = before, time.monotonic()
         try:
             asked = subprocess.run(
                 python_module("soakwatch.cli", "resume", "--check", str(folder.absolute())),
@@ -74,9 +80,8 @@ def _refusal(folder: Path) -> str:
                 return ""
             lines = asked.stderr.strip().splitlines()
             reason = lines[-1].removeprefix("soakwatch: ") if lines else f"it ended with exit code {asked.returncode}"
-            if asked.returncode == 2 and before == code_stamp():
-                return reason
-        if time.monotonic() >= last_s:
+        now_s = time.monotonic()
+        if now_s - changed_s >= _SETTLED_S or now_s - began_s >= _PATIENCE_S:
             return reason
         time.sleep(_PAUSE_S)
 
