@@ -166,7 +166,8 @@ def test_the_command_of_the_unit_resumes_a_killed_run_and_then_begins_another(
         assert sum(stored.event.kind == "gap" for stored in view.events()) == 2
     (plans / "fw.yaml").write_text(PLAN.format(seconds=2), encoding="utf-8")
     done = soakwatch(*words)
-    assert "cut off" not in done.stdout
+    assert done.returncode in {0, 1, 3}
+    assert "cut off" not in done.stdout + done.stderr
     assert len(list(runs.iterdir())) == 2
 
 
