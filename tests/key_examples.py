@@ -222,7 +222,7 @@ EXAMPLES: Mapping[str, str] = {
 }
 
 VALUES: Mapping[str, str] = {
-    "plan.start": "time with its zone (ISO 8601)",
+    "plan.start": "time with its zone (ISO 8601), or cron (`0 20 * * mon-fri Europe/Berlin`)",
     "plan.phases": "list of [phases](#phasesbaseline): each with a duration, or with keys",
     "plan.tenants": "by name: [labels](plan.md#tenants) of what is its own, or a list of them",
     "plan.labels": "by name: text, or [where it is read](#labelsname)",

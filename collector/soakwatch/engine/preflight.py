@@ -33,7 +33,7 @@ def preflight(plan: Plan, now_ns: int, registry: Registry = INSTALLED) -> tuple[
 
     Raises PlanRefusedError with every problem of the plan itself, which waiting does not fix.
     """
-    ahead_s = 0.0 if plan.start is None else plan.start.timestamp() - now_ns * 1e-9
+    ahead_s = 0.0 if plan.start is None else plan.start.seconds_until(now_ns * 1e-9)
     if ahead_s < MIN_AHEAD_S:
         return ()
     with tempfile.TemporaryDirectory(prefix="soakwatch-trial-") as folder:

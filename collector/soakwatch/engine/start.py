@@ -86,7 +86,9 @@ def begin(
 
     Raises RecordError if the folder cannot be written or already holds a record.
     """
-    start_ns = clock.now_ns() if plan.start is None else max(clock.now_ns(), round(plan.start.timestamp() * 1e9))
+    start_ns = clock.now_ns()
+    if plan.start is not None:
+        start_ns += max(0, round(plan.start.seconds_until(start_ns * 1e-9) * 1e9))
     facts = {
         "run": plan.name,
         "plan": plan_text(plan),

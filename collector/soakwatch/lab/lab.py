@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from soakwatch.core import cron
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.labels import bounded, label_name, label_text
 from soakwatch.core.private_files import make_private_folder
 from soakwatch.core.units import show_seconds
-from soakwatch.lab import cron
 from soakwatch.lab._store import Store
 from soakwatch.lab.job_files import QUEUE, SERVER_LOCK, lab_folder, take_lock
 from soakwatch.lab.lab_model import (
@@ -109,7 +109,10 @@ class Lab:
                 )
             next_ns: int | None = at_ns
         else:
-            cron.check_cron(cron_text, zone)
+            try:
+                cron.check_cron(cron_text, zone)
+            except cron.CronError as error:
+                raise LabError(str(error)) from None
             next_ns = cron.next_time(cron_text, zone, now_ns)
         if len(self.store.schedules()) >= MAX_SCHEDULES:
             raise ConflictError(f"there are {MAX_SCHEDULES} schedules, which is the most: remove one first")

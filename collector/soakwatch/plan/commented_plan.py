@@ -22,7 +22,8 @@ duration: {duration}
 # soak, stress, spike, recovery, cooldown. Without them the whole run is one soak. For 24h, say:
 # phases: [{{baseline: 30m}}, {{soak: 22h}}, {{stress: 30m}}, {{recovery: 1h}}]{phases}
 
-# A calendar start needs its zone (Z = UTC). Without it the run starts at once.
+# A calendar start needs its zone (Z = UTC). Cron names the next time: 0 20 * * mon-fri Europe/Berlin (without a zone:
+# that of this machine). Without a start the run starts at once.
 # start: 2026-11-27T20:00:00Z
 
 # Labels, by which runs are found and compared; versions in quotes. A command or a package is read at the start:

@@ -9,16 +9,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path as FilePath
 from typing import Annotated
 
-from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema
+from pydantic import Field, ValidationError
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import INSTALLED, Registry
 from soakwatch.core.units import plan_seconds, seconds
-from soakwatch.core.validation import problems, shown
+from soakwatch.core.validation import problems
 from soakwatch.core.yaml import Document, Path, Plain, Problem, dump, parse, placeless, plan_error
 from soakwatch.plan.event_plan import Events
 from soakwatch.plan.fleet_plan import unfolded
@@ -30,6 +29,7 @@ from soakwatch.plan.parts import NO, YES, Duration, Name, PlanModel, PlanReading
 from soakwatch.plan.phase import NO_DURATION, WHOLE_RUN, Phases, phase_data
 from soakwatch.plan.rule_plan import Rules
 from soakwatch.plan.sink_plan import Sinks
+from soakwatch.plan.start_plan import PlannedStart
 from soakwatch.plan.target import Targets, WatchPlan
 from soakwatch.plan.tenant_plan import Tenants
 from soakwatch.plan.web import DEFAULT_WEB, Web
@@ -41,27 +41,6 @@ _PASSWORD_IN_URL = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9._]+")
 
 
-def _moment(value: object) -> datetime:
-    example = "write date, time and zone, such as 2026-11-27T20:00:00Z"
-    if not isinstance(value, str):
-        raise ValueError(f"expected a time, found {shown(value)}: {example}")
-    try:
-        moment = datetime.fromisoformat(value)
-    except ValueError:
-        raise ValueError(f"{value!r} is not an ISO 8601 time: {example}") from None
-    if moment.tzinfo is None:
-        raise ValueError(f"{value!r} has no zone: append Z for UTC, or an offset such as +02:00")
-    try:
-        return moment.astimezone(UTC)
-    except OverflowError:
-        raise ValueError(f"{value!r} is outside the calendar: {example}") from None
-
-
-Moment = Annotated[
-    datetime, BeforeValidator(_moment), WithJsonSchema({"type": "string", "examples": ["2026-11-27T20:00:00Z"]})
-]
-
-
 class PlanKeys(PlanModel):
     """The keys of a plan. ``duration`` is in seconds; None is the sum of the phases."""
 
@@ -71,7 +50,9 @@ class PlanKeys(PlanModel):
     targets: Annotated[Targets, Field(description="what is polled")]
     phases: Annotated[Phases, Field(description="stretches of the run in order", validate_default=True)] = ()
     rules: Annotated[Rules, Field(description="only what differs from the rules' defaults")] = ()
-    start: Annotated[Moment | None, Field(description="calendar start with zone; default: at once")] = None
+    start: Annotated[
+        PlannedStart | None, Field(description="time with zone, or the next of cron; default: at once")
+    ] = None
     events: Annotated[Events, Field(description="planned events")] = ()
     reference: Annotated[
         Text | None, Field(description="file of soakwatch calibrate; default: PLAN.reference.yaml beside the plan")

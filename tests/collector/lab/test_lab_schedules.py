@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfoNotFoundError
 import pytest
 from tests.collector.lab.conftest import ANNA, BERT, LabOf, Work
 
-from soakwatch.lab.cron import local_zone, next_time
+from soakwatch.core.cron import local_zone, next_time
 from soakwatch.lab.lab_model import ConflictError, JobState, LabError, Order, UnknownError
 from soakwatch.runs.mark_event import moment, moment_text
 
@@ -69,8 +69,8 @@ def test_a_machine_without_time_zones_has_utc(server: LabOf, monkeypatch: pytest
     def none(name: str) -> NoReturn:
         raise ZoneInfoNotFoundError(name)
 
-    monkeypatch.setattr("soakwatch.lab.cron.ZoneInfo", none)
-    monkeypatch.setattr("soakwatch.lab.cron.available_timezones", set)
+    monkeypatch.setattr("soakwatch.core.cron.ZoneInfo", none)
+    monkeypatch.setattr("soakwatch.core.cron.available_timezones", set)
     assert local_zone() == "UTC"
     work = server()
     assert work.lab.schedule(Order("a.yaml"), ANNA, cron_text="@daily").zone == "UTC"

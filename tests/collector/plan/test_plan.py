@@ -15,6 +15,7 @@ from soakwatch.core.registry import PluginFolder, Registry
 from soakwatch.plan import Plan, load_plan, plan_from_text, plan_text
 from soakwatch.plan.phase import PhasePlan
 from soakwatch.plan.rule_plan import planned_rules
+from soakwatch.plan.start_plan import Start
 from soakwatch.sources.abc import WatchedProcess
 
 TINY = Registry(
@@ -81,7 +82,7 @@ def test_a_full_plan_gives_what_it_says() -> None:
     plan = _plan(FULL)
     assert (plan.name, plan.duration_s) == ("fw-7.2-overnight", 86400.0)
     assert plan.phases[1] == PhasePlan(name="soak", seconds=79200.0)
-    assert plan.start == datetime(2026, 11, 27, 20, tzinfo=UTC)
+    assert plan.start == Start(datetime(2026, 11, 27, 20, tzinfo=UTC))
     dut, tg = plan.targets
     assert (dut.role, tg.role) == ("dut", "generator")
     assert [source.poller for source in dut.sources] == ["probe", "locked"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -96,12 +97,12 @@ def _show_plan(plan: Plan, rules: tuple[str, ...], *, verbose: bool) -> None:
     from soakwatch.core.units import show_seconds
 
     phases = ", ".join(f"{phase.name} {show_seconds(phase.seconds)}" for phase in plan.phases)
-    start = f", from {plan.start:%Y-%m-%d %H:%M:%S} UTC" if plan.start else ""
+    start = f", from {plan.start.told(datetime.now(UTC))}" if plan.start else ""
     say(f"{plan.name}: {show_seconds(plan.duration_s)} ({phases}){start}")
     named = f" ({', '.join(rules)})" if verbose and rules else ""
     changed = sorted({rule.name for rule in plan.rules})
     say(f"rules: {len(rules) or 'none'}{named}" + (f"; the plan sets {', '.join(changed)}" if changed else ""))
-    if plan.start and plan.start < datetime.now(UTC):
+    if plan.start and plan.start.seconds_until(time.time()) < 0:
         say("note: the planned start is in the past: the run would start at once")
     for event in plan.events:
         within = f", finished within {show_seconds(event.within_s)}" if event.within_s else ""

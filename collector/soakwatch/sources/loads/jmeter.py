@@ -94,7 +94,7 @@ def kind_of(config: Config) -> DrivenKind:
         "JMeter",
         config.program,
         full,
-        ("--version",),
+        ("--version", "-j", "/dev/null"),
         _VERSION,
         command,
         "jmeter.jtl",

@@ -99,5 +99,6 @@ def kind_of(config: Config) -> DrivenKind:
         check=check,
         prepare=prepare,
         family=True,
+        threads=None if any(word.startswith("--processes") for word in config.options) else 1,
         environment={"PYTHONDONTWRITEBYTECODE": "1"},
     )

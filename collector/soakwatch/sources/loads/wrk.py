@@ -121,4 +121,5 @@ def kind_of(config: Config) -> DrivenKind:
         understands=understands,
         prints=True,
         offered="load.offered.rate",
+        threads=config.threads,
     )

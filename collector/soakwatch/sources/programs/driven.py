@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -88,7 +89,7 @@ class DrivenKind:
     command that ends with code 0 where the script can be run, both with the folder of the program. ``prepare`` writes
     there what the program needs, and says in one sentence what is missing, as ``understands`` does by the output with
     the version. ``output`` is the name of the file it writes; with ``prints`` it prints instead. ``offered`` is the
-    metric of the commanded rate, where that is known.
+    metric of the commanded rate, where that is known, ``threads`` how many cores it can use (None: all).
     """
 
     name: str
@@ -106,6 +107,7 @@ class DrivenKind:
     family: bool = False
     environment: Mapping[str, str] = field(default_factory=dict)
     offered: str = ""
+    threads: int | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -269,7 +271,11 @@ class DrivenProgram:
         samples, self._held = self._held, []
         faults, self._faults = tuple(self._faults), []
         events, self._events = tuple(self._events), []
-        return Answer((*samples, *self._commanded(now_ns)), events, faults)
+        return Answer((*samples, *self._commanded(now_ns), *self._busy(now_ns)), events, faults)
+
+    def _busy(self, now_ns: int) -> tuple[Sample, ...]:
+        share = self._kept.busy(self._kind.threads or os.cpu_count() or 1)
+        return () if share is None else (Sample("load.cpu.utilization", "", share, now_ns),)
 
     def _rest(self, now_ns: int) -> None:
         """While no process runs nothing is sent, which is known."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from soakwatch.lab import cron
+from soakwatch.core import cron
 from soakwatch.web.endpoint import Endpoint, EndpointRequest, May
 from soakwatch.web.rendering import page
 from soakwatch.web.routes.lab import lab_of

@@ -118,7 +118,7 @@ async def through_levels(name: str, folder: Path, keys: dict[str, object], rest_
         section = (await poller.fingerprint())["generator"]
         assert isinstance(section, dict)
         assert section["version"]
-        assert str(folder) not in str(section["config"]), "the same in each run"
+        assert "generators" not in str(section["config"]), "the same in each run"
         await load.driven.drive(0.0)
         await load.at_rest(rest_s)
         assert load.events == [], "a change of level is no restart"

@@ -1,14 +1,16 @@
-"""Times of schedules in the notation of cron, as cron reads them; the arithmetic of the calendar is APScheduler's."""
+"""Times in the notation of cron, as cron reads them; the arithmetic of the calendar is APScheduler's."""
 
 from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta, tzinfo
+from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
-from apscheduler.triggers.cron import CronTrigger
+from soakwatch.core.errors import SoakwatchError
 
-from soakwatch.lab.lab_model import LabError
+if TYPE_CHECKING:
+    from apscheduler.triggers.cron import CronTrigger
 
 _DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _SHORT = {
@@ -24,21 +26,22 @@ _UTC = frozenset({"UTC", "Etc/UTC"})
 _RANGE = re.compile(r"(\*|[a-z0-9]+)(?:-([a-z0-9]+))?(?:/(\d+))?")
 
 
+class CronError(SoakwatchError):
+    """No time in the notation of cron, in one sentence with the remedy."""
+
+
 def check_cron(text: str, zone: str) -> None:
-    """Raises LabError if this is no schedule, or one that never comes."""
+    """Raises CronError if this is no schedule, or one that never comes."""
     if next_time(text, zone, 0) is None:
-        raise LabError(f"the schedule {text!r} never comes: there is no such day")
+        raise CronError(f"the schedule {text!r} never comes: there is no such day")
 
 
 def next_time(text: str, zone: str, after_ns: int) -> int | None:
-    """The first time (UTC ns) behind ``after_ns`` at which a schedule comes; None if it never does. Raises LabError.
+    """The first time (UTC ns) behind ``after_ns`` at which a schedule comes; None if it never does. Raises CronError.
 
-    >>> from soakwatch.runs.mark_event import moment, moment_text
-    >>> friday = moment("2026-11-27T20:00:00Z")
-    >>> moment_text(next_time("0 20 * * mon-fri", "UTC", friday))[:16]
-    '2026-11-30T20:00'
-    >>> moment_text(next_time("0 20 * * 1-5", "UTC", friday))[:16]
-    '2026-11-30T20:00'
+    >>> friday = round(datetime(2026, 11, 27, 20, tzinfo=UTC).timestamp()) * 10**9
+    >>> [next_time(text, "UTC", friday) - friday for text in ("0 20 * * mon-fri", "0 20 * * 1-5")]
+    [259200000000000, 259200000000000]
     """
     trigger = _trigger(text, zone)
     begin = datetime.fromtimestamp(after_ns // 10**9, UTC) + timedelta(seconds=1)
@@ -47,17 +50,17 @@ def next_time(text: str, zone: str, after_ns: int) -> int | None:
 
 
 def zone_of(name: str) -> tzinfo:
-    """A time zone by its name. Raises LabError."""
+    """A time zone by its name. Raises CronError."""
     if name in _UTC:
         return UTC
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         if not available_timezones():
-            raise LabError(
+            raise CronError(
                 f"this machine knows no time zones, so {name[:60]!r} cannot be used: install tzdata there, or write UTC"
             ) from None
-        raise LabError(f"{name[:60]!r} is not a time zone: write one such as Europe/Vienna, or UTC") from None
+        raise CronError(f"{name[:60]!r} is not a time zone: write one such as Europe/Vienna, or UTC") from None
 
 
 def local_zone() -> str:
@@ -73,12 +76,14 @@ def local_zone() -> str:
 
 
 def _trigger(text: str, zone: str) -> CronTrigger:
+    from apscheduler.triggers.cron import CronTrigger  # a plan without cron does not load it
+
     words = _SHORT.get(text.strip().lower(), text).lower().split()
     if len(words) != 5:
-        raise LabError(f"{text[:80]!r} is not a schedule: {_EXAMPLE}")
+        raise CronError(f"{text[:80]!r} is not a schedule: {_EXAMPLE}")
     minute, hour, day, month, weekday = words
     if day != "*" and weekday != "*":
-        raise LabError(
+        raise CronError(
             f"{text[:80]!r} names days of the month and of the week, which programs read in different ways: leave one"
             " of them as *, and make two schedules if both are meant"
         )
@@ -87,7 +92,7 @@ def _trigger(text: str, zone: str) -> CronTrigger:
             minute=minute, hour=hour, day=day, month=month, day_of_week=_weekdays(weekday), timezone=zone_of(zone)
         )
     except ValueError as error:
-        raise LabError(f"{text[:80]!r} is not a schedule ({str(error)[:120]}): {_EXAMPLE}") from None
+        raise CronError(f"{text[:80]!r} is not a schedule ({str(error)[:120]}): {_EXAMPLE}") from None
 
 
 def _weekdays(text: str) -> str:
