@@ -308,7 +308,8 @@ class DrivenProgram:
             raise
         self._held = [*self._held, *answer.samples][-_MAX_HELD:]
         self._faults += answer.faults
-        await asyncio.to_thread(self._file.release, self._followed.offset)
+        if (position := self._followed.position) is not None:
+            await asyncio.to_thread(self._file.release, position)
         if self._level and self._kept.connected and self._file.held > MAX_BYTES and not self._kind.prints:
             self._cause = "its output file was too large: the file system cannot give back what was read"
             self._kept.want(self._words(self._level), anew=True)

@@ -13,6 +13,8 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
+from soakwatch.sources.result_files.tail import Position
+
 _PUNCH = 0x01 | 0x02  # FALLOC_FL_KEEP_SIZE, FALLOC_FL_PUNCH_HOLE
 _BLOCK = 4096
 STEP_BYTES = 8 << 20
@@ -26,7 +28,7 @@ class ReleasedFile:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._released = _BLOCK
+        self._released = Position(0, 0, _BLOCK)
 
     def prepare(self) -> None:
         """Makes the folder. Raises OSError."""
@@ -38,7 +40,6 @@ class ReleasedFile:
         """Removes the old file, which its reader still has; the program makes the next. Raises OSError."""
         self.prepare()
         self.path.unlink(missing_ok=True)
-        self._released = _BLOCK
 
     def remove(self) -> None:
         """Removes it, and what the program wrote beside it."""
@@ -73,21 +74,24 @@ class ReleasedFile:
         except OSError:
             return 0
 
-    def release(self, offset: int) -> None:
-        """Everything before ``offset`` was read: gives it back, if it is much."""
-        until = offset // _BLOCK * _BLOCK
-        if until - self._released < STEP_BYTES or sys.platform != "linux":
+    def release(self, read: Position) -> None:
+        """Everything before ``read`` was read: gives it back, if it is much and the file still has its name."""
+        done = self._released
+        begin = done.offset if (done.device, done.inode) == (read.device, read.inode) else _BLOCK
+        until = read.offset // _BLOCK * _BLOCK
+        if until - begin < STEP_BYTES or sys.platform != "linux":
             return
         try:
             file = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
         except OSError:
             return
         try:
-            libc = ctypes.CDLL(None, use_errno=True)
-            start, length = ctypes.c_int64(self._released), ctypes.c_int64(until - self._released)
-            if libc.fallocate64(file, _PUNCH, start, length) == 0:
-                self._released = until
-        except AttributeError:  # another C library: the file is renewed when it is large
+            found = os.fstat(file)
+            if (found.st_dev, found.st_ino) == (read.device, read.inode):
+                libc = ctypes.CDLL(None, use_errno=True)
+                if libc.fallocate64(file, _PUNCH, ctypes.c_int64(begin), ctypes.c_int64(until - begin)) == 0:
+                    self._released = Position(read.device, read.inode, until)
+        except AttributeError:  # a C library without it: the program gets a new file when this one is large
             return
         finally:
             os.close(file)

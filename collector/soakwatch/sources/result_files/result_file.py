@@ -16,7 +16,7 @@ from pydantic import Field
 from soakwatch.core.units import Seconds, show_seconds
 from soakwatch.sources.abc import Facts, Poller, SourceConfig, SourceContext, SourceError, timing
 from soakwatch.sources.generator_tree import generator
-from soakwatch.sources.result_files.tail import MAX_LINE_BYTES, Piece, Tail
+from soakwatch.sources.result_files.tail import MAX_LINE_BYTES, Piece, Position, Tail
 from soakwatch_model.event import Event
 from soakwatch_model.sample import NOTHING, Answer, Fault, Sample
 from soakwatch_model.tree import Tree
@@ -221,9 +221,9 @@ class FollowedFile:
             self._reading.release()
 
     @property
-    def offset(self) -> int:
-        """How many bytes of the file were read."""
-        return self._tail.offset
+    def position(self) -> Position | None:
+        """How far the file was read; None without one."""
+        return self._tail.position
 
     async def poll(self, now_ns: int) -> Answer:
         """What was written since the last poll. Raises SourceError for a missing or wrong file."""

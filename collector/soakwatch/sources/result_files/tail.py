@@ -40,6 +40,15 @@ class Piece:
     overlong: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Position:
+    """How far a file was read; device and inode say which, whatever has its name by now."""
+
+    device: int
+    inode: int
+    offset: int
+
+
 class Tail:
     """Follows the file at ``path``. Not thread-safe."""
 
@@ -50,9 +59,9 @@ class Tail:
         self._forget()
 
     @property
-    def offset(self) -> int:
-        """How many bytes of the file were read."""
-        return self._offset
+    def position(self) -> Position | None:
+        """How far the file was read; None without one."""
+        return None if self._file is None else Position(*_identity(os.fstat(self._file)), self._offset)
 
     def close(self) -> None:
         """Closes the file."""
