@@ -1,7 +1,7 @@
 """The scripts that a plan runs, as a record keeps them: so that the run can be repeated, and what it did be seen.
 
 A command (``run``, of events, hooks and sources) keeps the program that it names, or the file that it hands to an
-interpreter (``[python3, switch.py]``), if that is a text file of a person: nothing below /usr, /bin and the like,
+interpreter (``[python3, switch.py]``), and a driven generator its ``script``, if that is a text file of a person: nothing below /usr, /bin and the like,
 nothing binary, nothing with a private key. Each is at most 256 KiB, all together at most 2 MiB. The secrets that the
 plan refers to, and literals that are assigned to what is called a password, token or secret, become asterisks.
 """
@@ -32,25 +32,29 @@ _ASSIGNED = re.compile(
     rb"(?i)([\w-]*(?:passw|passphrase|token|secret|credential|api_?key|private_?key)[\w-]*[\"']?\s*[:=]\s*)"
     rb"(\"[^\"$\n{]{4,}\"|'[^'\n]{4,}'|(?<==)[A-Za-z0-9+/_.-]{8,}(?=\s|$))"
 )
+_IN_XML = re.compile(
+    rb"(?i)(name=\"[^\"<>]*(?:passw|token|secret|credential|api_?key|authorization)[^\"<>]*\"\s*>)[^<\n]+"
+)
 
 
-def commands_of(plan: Plain) -> Iterator[tuple[str, ...]]:
-    """The commands of a plan, as its YAML has them: what stands under ``run``, wherever that is.
+def scripts_of(plan: Plain) -> Iterator[str]:
+    """The files that the commands of a plan are about: what stands under ``run`` and ``script``, wherever that is.
 
-    >>> list(commands_of({"events": [{"run": ["./switch.sh", "a"]}, {"run": "reload now"}]}))
-    [('./switch.sh', 'a'), ('reload', 'now')]
+    >>> list(scripts_of({"events": [{"run": ["./switch.sh", "a"]}, {"run": "reload now"}], "k6": {"script": "a.js"}}))
+    ['./switch.sh', 'a.js']
     """
     if isinstance(plan, dict):
         for key, value in plan.items():
             if key == "run" and isinstance(value, str | list):
-                words = _words(value)
-                if words:
-                    yield words
+                if path := script_of(_words(value)):
+                    yield path
+            elif key == "script" and isinstance(value, str) and value:
+                yield value
             else:
-                yield from commands_of(value)
+                yield from scripts_of(value)
     elif isinstance(plan, list):
         for value in plan:
-            yield from commands_of(value)
+            yield from scripts_of(value)
 
 
 def _words(value: str | list[Plain]) -> tuple[str, ...]:
@@ -83,15 +87,14 @@ def scripts_to_keep(plan: Plain, redaction: Redaction, start_ns: int) -> list[Ar
     """The scripts of a plan, read now from where the monitor runs; what cannot be kept is left out."""
     kept: dict[str, Artifact] = {}
     total = 0
-    for words in commands_of(plan):
-        path = script_of(words)
-        if path is None or path in kept or len(kept) >= MAX_SCRIPTS:
+    for path in scripts_of(plan):
+        if path in kept or len(kept) >= MAX_SCRIPTS:
             continue
         data = _text_of(Path(path))
         if data is None or total + len(data) > MAX_TOTAL_BYTES:
             continue
         total += len(data)
-        clean = _ASSIGNED.sub(rb"\1***", redaction.output(data))
+        clean = _IN_XML.sub(rb"\1***", _ASSIGNED.sub(rb"\1***", redaction.output(data)))
         media = "text/plain" if clean == data else MASKED
         name = artifact_name("plan", f"{len(kept) + 1}-{PurePosixPath(path).name}")
         kept[path] = Artifact(name, media, clean, start_ns, KIND, path)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from soakwatch.core.yaml import parse
-from soakwatch.plan.kept_scripts import KIND, MASKED, commands_of, script_of
+from soakwatch.plan.kept_scripts import KIND, MASKED, scripts_of
 from soakwatch.record import Artifact, RecordView, artifact_name
 from soakwatch.transfer.export.staging import ExportError, staging
 
@@ -32,9 +32,7 @@ def write_plan(record: Path, folder: Path, *, force: bool = False) -> PlanFiles:
         if not text:
             raise ExportError(f"{record} holds no plan: its readings were imported")
         scripts = [view.artifact(entry.name) for entry in view.artifact_entries() if entry.kind == KIND]
-    wanted = dict.fromkeys(
-        named for words in commands_of(parse(text, "plan").data) if (named := script_of(words)) is not None
-    )
+    wanted = dict.fromkeys(scripts_of(parse(text, "plan").data))
     notes: list[str] = []
     files: list[Path] = []
     with staging(force=force) as staged:

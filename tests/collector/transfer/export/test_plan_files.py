@@ -11,6 +11,7 @@ from tests.commands import command_in
 
 from soakwatch.cli.main import run as main
 from soakwatch.core.redaction import Redaction
+from soakwatch.core.yaml import Plain
 from soakwatch.plan.kept_scripts import KIND, MASKED, MAX_BYTES, scripts_to_keep
 from soakwatch.record import RecordView
 
@@ -107,3 +108,13 @@ def test_a_script_from_elsewhere_is_put_below_scripts(
     assert "the plan runs /opt/lab/switch.sh: copy it there, or change the plan" in said
     assert "./lost.sh is not in the record" in said
     assert sorted(path.name for path in tmp_path.iterdir()) == ["again", "runs"]
+
+
+def test_the_script_of_a_driven_generator_is_kept(tmp_path: Path) -> None:
+    """A password in a test plan of JMeter is not."""
+    script, rest = tmp_path / "soak.jmx", '</stringProp><stringProp name="path">/a</stringProp>'
+    script.write_text(f'<stringProp name="Authenticator.password">hunter2{rest}')
+    tg: Plain = {"sources": [{"jmeter": {"drive": True, "script": str(script)}}]}
+    (kept,) = scripts_to_keep({"targets": {"tg": tg}}, Redaction(()), 7)
+    assert kept.data.decode() == f'<stringProp name="Authenticator.password">***{rest}'
+    assert kept.media == MASKED
