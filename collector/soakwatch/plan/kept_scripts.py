@@ -1,9 +1,10 @@
 """The scripts that a plan runs, as a record keeps them: so that the run can be repeated, and what it did be seen.
 
 A command (``run``, of events, hooks and sources) keeps the program that it names, or the file that it hands to an
-interpreter (``[python3, switch.py]``), and a driven generator its ``script``, if that is a text file of a person: nothing below /usr, /bin and the like,
-nothing binary, nothing with a private key. Each is at most 256 KiB, all together at most 2 MiB. The secrets that the
-plan refers to, and literals that are assigned to what is called a password, token or secret, become asterisks.
+interpreter (``[python3, switch.py]``), and a driven generator its ``script``, if that is a text file of a person:
+nothing below /usr, /bin and the like, nothing binary, nothing with a private key. Each is at most 256 KiB, all together
+at most 2 MiB. The secrets that the plan refers to, and literals that are assigned to what is called a password, token
+or secret, become asterisks.
 """
 
 from __future__ import annotations

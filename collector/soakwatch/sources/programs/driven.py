@@ -156,8 +156,9 @@ class DrivenProgram:
 
     def begin(self) -> None:
         """Starts the supervisor, which rests, and asks the program for its version."""
-        if not self._site.trial:
-            self._file.remove()  # of a run that was resumed
+        if not self._site.trial and self._file.path.parent.exists():
+            self._file.remove()
+            self._cause = "the run was resumed: the program of before counts no more"
         self._version = asyncio.create_task(self._asked())
         self._kept.begin()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import shutil
 import signal
 import sys
 import time
@@ -215,6 +216,29 @@ def test_one_that_dies_by_itself_says_why(tmp_path: Path) -> None:
             assert "OutOfMemoryError: token=… in thread (exit code 1); next attempt after 500 ms" in first
             await failing(load, "next attempt after 1 s")
             await until(load, lambda _: load.answered == 80)
+
+    asyncio.run(go())
+
+
+def test_a_run_that_is_resumed_says_that_counts_begin_again(tmp_path: Path) -> None:
+    """What a killed run left is no output of the new program."""
+
+    async def go() -> None:
+        keys = jmeter(tmp_path)
+        async with loaded("jmeter", tmp_path, **keys) as poller:
+            await until(poller, lambda seen: SENDING in seen)
+            (folder,) = (tmp_path / "generators").iterdir()
+            left = folder / "jmeter.jtl"
+            left.write_text("timeStamp,elapsed,success\n1,1,true\n" * 1000)
+            shutil.copytree(tmp_path / "generators", tmp_path / "kept")
+        shutil.move(tmp_path / "kept", tmp_path / "generators")
+        async with loaded("jmeter", tmp_path, **keys) as poller:
+            load = Watched(poller)
+            assert not left.exists()
+            await load.driven.drive(1.0)
+            await load.more(4)
+            assert load.answered < 1000
+            assert [event.detail["cause"].partition(":")[0] for event in load.events] == ["the run was resumed"]
 
     asyncio.run(go())
 
