@@ -34,6 +34,7 @@ from soakwatch.sources.result_files.result_file import TimedKeys, begin_of, foll
 _UNITS = {"rate": "a rate (500/s)", "users": "users (50 users)"}
 _OURS = ("run", "-u", "--vus", "-d", "--duration", "-i", "--iterations", "-s", "--stage", "-o", "--out", "--linger")
 _VERSION = re.compile(r"k6(?:\.exe)? v?(\d[\w.+-]{0,40})")
+_NOISE = re.compile(rb"could not (?:initialize|load JS test) '[^']*': |^\s*at .*$", re.MULTILINE)
 _FOREVER = "87600h"
 _USUAL_USERS = 1000
 _LOG = ["--log-format", "raw"]
@@ -135,6 +136,7 @@ def kind_of(config: Config) -> DrivenKind:
         "k6.csv",
         check=check,
         prepare=prepare,
+        noise=_NOISE,
         environment={
             "K6_CSV_TIME_FORMAT": "unix_milli",
             "K6_CSV_SAVE_INTERVAL": "1s",

@@ -89,7 +89,8 @@ class DrivenKind:
     command that ends with code 0 where the script can be run, both with the folder of the program. ``prepare`` writes
     there what the program needs, and says in one sentence what is missing, as ``understands`` does by the output with
     the version. ``output`` is the name of the file it writes; with ``prints`` it prints instead. ``offered`` is the
-    metric of the commanded rate, where that is known, ``threads`` how many cores it can use (None: all).
+    metric of the commanded rate, where that is known, ``threads`` how many cores it can use (None: all),
+    ``noise`` what its error messages need not say.
     """
 
     name: str
@@ -108,6 +109,7 @@ class DrivenKind:
     environment: Mapping[str, str] = field(default_factory=dict)
     offered: str = ""
     threads: int | None = None
+    noise: re.Pattern[bytes] | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -192,9 +194,13 @@ class DrivenProgram:
         except OSError as error:
             raise SourceError(f"cannot start {command[0]}: {(error.strerror or 'it cannot be run').lower()}") from None
         except TimeoutError:
-            raise SourceError(f"{told_command(command[:2])} does not end: look at the script") from None
+            raise SourceError(f"{self._kind.title} does not end when it reads the script: look at it") from None
         if code:
-            raise SourceError(f"{told_command(command[:2])} refuses the script: {last_line(output)}")
+            raise SourceError(f"{self._kind.title} refuses the script: {self._said(output)}")
+
+    def _said(self, output: bytes) -> str:
+        """The last line of an output, without secrets and what is told twice."""
+        return last_line(self._kind.noise.sub(b"", output) if self._kind.noise else output)
 
     def _known(self) -> str | None:
         """The version; None while it is asked for. Raises SourceError."""
@@ -360,7 +366,7 @@ class DrivenProgram:
 
     def reason(self, complaints: str, code: int) -> str:
         """See ``Output``: the last line that it printed, with its exit code."""
-        said = last_line(complaints.encode()) or last_line(self._printed.encode())
+        said = self._said(complaints.encode()) or self._said(self._printed.encode())
         return f"{said} (exit code {code})" if said else ""
 
 

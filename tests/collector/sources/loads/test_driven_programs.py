@@ -378,6 +378,19 @@ def test_what_is_missing_is_said_before_the_run(tmp_path: Path) -> None:
         assert "\n" not in said
 
 
+@pytest.mark.slow
+def test_k6_tells_what_is_wrong_with_a_script(tmp_path: Path) -> None:
+    """In its own words, with the line; a function that is not there, in ours."""
+    script = tmp_path / "soak.js"
+    keys: dict[str, object] = {"drive": True, "script": str(script), "full": "4 users", "program": needs_k6()}
+    script.write_text("export default function () {\n")
+    assert re.search(r"k6 refuses the script: file:\S+soak.js: Line 2:1 Unexpected", wrong("k6", keys, tmp_path))
+    script.write_text(K6_SCRIPT)
+    said = wrong("k6", {**keys, "function": "other"}, tmp_path)
+    assert "k6 refuses the script: Error: the script exports no function other" in said
+    assert wrong("k6", keys, tmp_path) == ""
+
+
 def test_a_rate_needs_wrk2(tmp_path: Path) -> None:
     """wrk knows no rate; a program that does is wrk2, and needs one."""
     wrk2 = tmp_path / "wrk2"
