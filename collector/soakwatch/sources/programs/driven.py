@@ -214,7 +214,7 @@ class DrivenProgram:
             version = self._version.result()
         notes = (*self._kind.notes, *self._reader.notes())
         if self._level is None:
-            notes = ("it rests until a phase says how much it sends (load: 100%)", *notes)
+            notes = ("it rests until the run sets its level: the load of a phase, 100% if no phase names one", *notes)
         return Facts(
             {self._kind.name: version, "command": told_command(self._kind.command(1.0, Path(self._kind.output)))},
             (),

@@ -322,7 +322,7 @@ def test_check_tries_the_program(tmp_path: Path) -> None:
     plan_of(tmp_path)
     done = command_in(tmp_path)("check", "plan.yaml")
     assert "jmeter: 5.6.3" in done.stdout
-    assert "it rests until a phase says how much it sends" in done.stdout
+    assert "it rests until the run sets its level" in done.stdout
     assert "no figure of the load" not in done.stdout
     assert not list(tmp_path.rglob("generators"))
 
