@@ -115,6 +115,7 @@ async def through_levels(name: str, folder: Path, keys: dict[str, object], rest_
         for level in (0.5, 1.0):
             await load.driven.drive(level)
             await load.more(30)
+        await until(load, lambda seen: 0 < seen.get(("load.cpu.utilization", ""), 0) <= 1)
         assert isinstance(poller, Fingerprints)
         section = (await poller.fingerprint())["generator"]
         assert isinstance(section, dict)
