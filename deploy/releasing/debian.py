@@ -91,6 +91,11 @@ def _lay_program(root: Path, target: Target, wheelhouse: Path) -> None:
     uv += ["--python-version", target.python, "--python-platform", target.uv_platform]
     run([*uv, "--no-index", "--offline", "--find-links", wheelhouse, _CONTENT])
     (packages / ".lock").unlink(missing_ok=True)
+    for cache in packages.glob("*.dist-info/uv_cache.json"):  # the time at which it was made
+        record = cache.with_name("RECORD")
+        lines = record.read_text(encoding="utf-8").splitlines(keepends=True)
+        record.write_text("".join(line for line in lines if "/uv_cache.json," not in line), encoding="utf-8")
+        cache.unlink()
     shutil.rmtree(packages / "bin", ignore_errors=True)  # their first line names the Python of this machine
     for tests in [*packages.glob("numpy/**/tests"), *packages.glob("scipy/**/tests")]:  # a fifth of the whole
         shutil.rmtree(tests)
