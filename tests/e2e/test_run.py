@@ -181,8 +181,15 @@ def test_a_run_that_never_reached_its_soak_is_inconclusive(interrupted: Interrup
 
 def test_killed_and_resumed(started: Started, soakwatch: Command, until: Until, tmp_path: Path) -> None:
     """kill -9 loses at most the batch in flight; `resume` goes on, and the gap is an event and a counted gap. What is
-    resumed ends at SIGTERM as at a Ctrl-C."""
-    process = started("run", "--process", ME, "--interval", "200ms", "--duration", "10m", "--no-web")
+    resumed ends at SIGTERM as at a Ctrl-C. Only a process is judged, for what else the machine does is not known."""
+    plan = f"""
+name: local
+duration: 10m
+targets: {{local: {{sources: [{{local: {{interval: 200ms, probes: [process]}}}}]}}}}
+watch: {{processes: [{{pid: {os.getpid()}, name: pytest}}]}}
+"""
+    (tmp_path / "plan.yaml").write_text(plan)
+    process = started("run", "plan.yaml", "--no-web")
     until(lambda: any(tmp_path.glob("runs/*/record.sqlite")), "the record")
     run = one_run(tmp_path)
     until(lambda: polls_so_far(run) > 10, "ten polls")
