@@ -16,6 +16,7 @@ from tests.doc_blocks import blocks_of
 from soakwatch.core.yaml import Plain, dump, parse
 from soakwatch.plan import plan_from_text
 from soakwatch.plan.plan_model import PlanKeys
+from soakwatch.sources.profiles.loading import load_profiles, platform
 from soakwatch_testing.records import SECOND, T0, judged_run
 
 ROOT = Path(__file__).parent.parent
@@ -74,7 +75,12 @@ def test_every_plan_that_is_shown_is_accepted(page: str, keys: dict[str, Plain])
     assert isinstance(frame, dict)
     if "duration" in keys:
         del frame["phases"]
-    assert plan_from_text(dump({**frame, **keys}), page).duration_s > 0
+    plan = plan_from_text(dump({**frame, **keys}), page)
+    assert plan.duration_s > 0
+    for config in (source.config for target in plan.targets for source in target.sources):
+        name = getattr(config, "os", None) or "auto"
+        assert name in {"auto", "linux"} or platform(name).commands
+        assert getattr(config, "profile", None) in {None, "auto", *load_profiles(None)}
 
 
 def _lines() -> list[tuple[str, str]]:
