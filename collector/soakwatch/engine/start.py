@@ -88,7 +88,7 @@ def begin(
     """
     start_ns = clock.now_ns()
     if plan.start is not None:
-        start_ns += max(0, round(plan.start.seconds_until(start_ns * 1e-9) * 1e9))
+        start_ns = max(start_ns, plan.start.next_ns(start_ns))
     facts = {
         "run": plan.name,
         "plan": plan_text(plan),

@@ -36,6 +36,10 @@ class Start:
         assert found is not None, "it was checked when the plan was read"
         return datetime.fromtimestamp(found // 10**9, UTC)
 
+    def next_ns(self, now_ns: int) -> int:
+        """The same in nanoseconds since 1970."""
+        return round(self.next(datetime.fromtimestamp(now_ns * 1e-9, UTC)).timestamp() * 1e9)
+
     def seconds_until(self, now_s: float) -> float:
         """Seconds from ``now_s`` (since 1970) to the start; below 0 if it has passed."""
         return self.next(datetime.fromtimestamp(now_s, UTC)).timestamp() - now_s
