@@ -68,7 +68,11 @@ class Answers:
         if client.may < endpoint.may:
             await _drain(request)
             return _forbidden(request, client, endpoint.may)
-        body = await _body(request, JSON) if request.method == "POST" else b""
+        body = b""
+        if request.method == "POST":
+            body = await _body(request, JSON)
+        else:
+            await _drain(request)  # of a GET or DELETE that has one
         run = await self._folder(request) if "run" in request.path_params else None
         known = {param.name for param in endpoint.params}
         words = {name: tuple(request.query_params.getlist(name)) for name in request.query_params if name in known}
@@ -177,7 +181,7 @@ async def _body(request: Request, kind: str) -> bytes:
 
 
 async def _drain(request: Request) -> None:
-    """Read and discard a body: otherwise a client that is still sending might lose the error response."""
+    """Read and discard a body: otherwise a client that is still sending might lose the response."""
     with suppress(HTTPException, ClientDisconnect):
         await _read(request)
 
