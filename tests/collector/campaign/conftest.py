@@ -14,7 +14,7 @@ PLAN = """\
 name: tiny
 phases: [{baseline: 500ms}, {soak: 700ms}]
 targets:
-  dut: {role: dut, sources: [{local: {interval: 300ms}}]}
+  dut: {role: dut, sources: [{local: {interval: 300ms, probes: [cpu, memory, process]}}]}
 rules: {coverage: {required: true}}
 """
 Here = Command
