@@ -15,6 +15,7 @@ from typing import Protocol
 from soakwatch.core.one_thread import users_own
 from soakwatch.core.redaction import Redaction
 from soakwatch.core.stderr_tail import MAX_BYTES, last_line
+from soakwatch.core.tied_process import tied
 from soakwatch.core.units import show_seconds
 
 MAX_OUTPUT = 256 << 10
@@ -57,21 +58,22 @@ async def run_command(
     redaction: Redaction,
     max_output: int = MAX_OUTPUT,
 ) -> CommandResult:
-    """Runs it to its end, for ``timeout_s``, or until ``over`` is set; its process group is killed with it. Raises only
-    if cancelled, and then leaves nothing running either."""
+    """Runs it to its end, for ``timeout_s``, or until ``over`` is set; its process group is killed with it, and ends
+    with this process. Raises only if cancelled, and then leaves nothing running either."""
     loop = asyncio.get_running_loop()
     started_s, captured = loop.time(), BoundedOutput(max_output)
+    variables = {**users_own(os.environ), **environment}
     async with AsyncExitStack() as pipes:
         # Our own pipes: asyncio's would wait for any process that still holds the output open.
         stdout_pipe, stderr_pipe = await _open_pipe(pipes, captured.take), await _open_pipe(pipes, captured.take_error)
         try:
             process = await asyncio.create_subprocess_exec(
-                *words,
+                *tied(words, variables, family=True),
                 stdin=DEVNULL,
                 stdout=stdout_pipe.write_end,
                 stderr=stderr_pipe.write_end,
                 start_new_session=True,
-                env={**users_own(os.environ), **environment},
+                env=variables,
             )
         except OSError as error:
             return CommandResult(f"cannot start {words[0]}: {error.strerror}", b"", 0.0)

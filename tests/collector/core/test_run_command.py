@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import subprocess
 import sys
 from pathlib import Path
 
@@ -93,6 +94,21 @@ def test_output_is_bounded_and_says_what_is_left_out() -> None:
     (gap,) = [line for line in lines if "omitted" in line]
     whole = sum(len(f"line {i}\n") for i in range(200_000))
     assert int(gap.split()[1]) == whole - (len(result.output) - len(f"\n{gap}\n".encode()))
+
+
+def test_a_command_ends_with_the_process_that_runs_it(tmp_path: Path) -> None:
+    """That is killed with kill -9: neither the command nor what it started is left."""
+    pid = tmp_path / "pid"
+    script = f"(trap '' TERM; echo $BASHPID > {pid}.new; mv {pid}.new {pid}; while :; do sleep 0.2; done) & wait"
+    code = (
+        "import asyncio\nfrom soakwatch.core.redaction import Redaction\n"
+        "from soakwatch.core.run_command import run_command\n"
+        f"asyncio.run(run_command(['bash', '-c', {script!r}], {{}}, 600, asyncio.Event(), Redaction()))\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", code]) as runner:
+        wait_until(pid.exists, "the start of the command")
+        runner.kill()
+    assert gone(pid)
 
 
 def test_hearing_never_keeps_more_than_it_may() -> None:

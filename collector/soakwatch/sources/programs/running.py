@@ -1,10 +1,4 @@
-"""A program that ends with this process: its version, and one run of it with its output.
-
-The kernel tells a process of the death of its parent, even after a kill -9 (PR_SET_PDEATHSIG). prctl is called by a
-small Python, because code between fork and exec is unsafe with threads. A single program is then run in its place. A
-family, such as a script that starts a Java, has a minder: a Python that waits for it, and that ends the whole process
-group when this process is gone.
-"""
+"""A program that ends with this process: its version, and one run of it with its output."""
 
 from __future__ import annotations
 
@@ -13,53 +7,19 @@ import os
 import re
 import shutil
 import signal
-import sys
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT, Process
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from soakwatch.core.one_thread import users_own
 from soakwatch.core.stderr_tail import last_line
+from soakwatch.core.tied_process import tied
 from soakwatch.sources.abc import SourceError
 
 _LINE_BYTES = 1 << 20
 _OUTPUT_BYTES = 65_536
 _STDERR_BYTES = 4096
 FAREWELL_S = 3.0
-
-_TIED = (
-    "import ctypes,os,signal,sys\n"
-    "ctypes.CDLL(None).prctl(1, signal.SIGTERM)\n"
-    "if os.getppid() != int(sys.argv[1]): sys.exit(1)\n"
-    "os.execvp(sys.argv[2], sys.argv[2:])\n"
-)
-_MINDED = (
-    "import ctypes,os,signal,sys,time\n"
-    "prctl = ctypes.CDLL(None).prctl\n"
-    "def end(*_):\n"
-    "    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-    "    os.killpg(0, signal.SIGTERM)\n"
-    "    for _ in range(60):\n"
-    "        if os.waitpid(child, os.WNOHANG)[0]: break\n"
-    "        time.sleep(0.05)\n"
-    "    os.killpg(0, signal.SIGKILL)\n"
-    "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])\n"
-    "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
-    "child = os.fork()\n"
-    "if not child:\n"
-    "    prctl(1, signal.SIGKILL)\n"
-    "    signal.signal(signal.SIGINT, signal.SIG_DFL)\n"
-    "    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])\n"
-    "    try: os.execvp(sys.argv[2], sys.argv[2:])\n"
-    "    except OSError as error: sys.stderr.write('cannot start %s: %s\\n' % (sys.argv[2], error.strerror.lower()))\n"
-    "    os._exit(127)\n"
-    "signal.signal(signal.SIGTERM, end)\n"
-    "prctl(1, signal.SIGTERM)\n"
-    "if os.getppid() != int(sys.argv[1]): os.kill(os.getpid(), signal.SIGTERM)\n"
-    "signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])\n"
-    "code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])\n"
-    "sys.exit(code if code >= 0 else 128 - code)\n"
-)
 
 
 async def said_by(words: Sequence[str], timeout_s: float, folder: str | None = None) -> tuple[int, bytes]:
@@ -181,21 +141,18 @@ async def launch(
     # Line-buffered: programs write to a pipe in blocks. iperf3's --forceflush flushes only with intervals, so that the
     # lines "connected" and "listening" would come a second late.
     prompt = ("stdbuf", "-oL") if shutil.which("stdbuf") else ()
-    if shutil.which(command[0]) is None and (prompt or sys.platform == "linux"):
+    if prompt and shutil.which(command[0]) is None:
         raise SourceError(f"cannot start {command[0]}: no such file or directory")
-    code = _MINDED if family else _TIED
-    tied = (sys.executable, "-I", "-S", "-c", code, str(os.getpid())) if sys.platform == "linux" else ()
+    variables = {**users_own(os.environ), **(environment or {})}
     try:
         process = await asyncio.create_subprocess_exec(
-            *tied,
-            *prompt,
-            *command,
+            *tied((*prompt, *command), variables, family=family),
             stdin=DEVNULL,
             stdout=PIPE,
             stderr=PIPE,
             limit=_LINE_BYTES,
             start_new_session=True,
-            env={**users_own(os.environ), **(environment or {})},
+            env=variables,
         )
     except OSError as error:
         raise SourceError(f"cannot start {command[0]}: {(error.strerror or 'it cannot be run').lower()}") from None

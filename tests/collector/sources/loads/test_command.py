@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import random
+import signal
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.commands import command_in
+from tests.commands import command_in, start, wait_until
 
 from soakwatch.core.stderr_tail import last_line
 from soakwatch.record import RecordView
@@ -117,6 +119,40 @@ def test_everything_it_started_ends_with_it(tmp_path: Path) -> None:
     while alive(child):  # it was killed; the kernel takes its time
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def killed(folder: Path, more: str = "") -> int:
+    """A run of a shell that starts another process; its collector is killed with kill -9. The pid of that process."""
+    pid = folder / "pid"
+    script = f"(trap '' INT; echo $BASHPID > {pid}.new; mv {pid}.new {pid}; while :; do sleep 0.2; done) & wait"
+    (folder / "plan.yaml").write_text(
+        "duration: 20m\ntargets:\n  dut:\n    sources: [{local: {probes: [cpu]}}]\n"
+        "  tg:\n    role: generator\n    sources:\n"
+        f"      - command: {{interval: 1s, {more}run: [bash, -c, {json.dumps(script)}]}}\n"
+    )
+    collector = start(["run", "plan.yaml", "--no-web"], folder)
+    try:
+        wait_until(lambda: pid.exists() or collector.poll() is not None, "the start of the command")
+        assert alive(int(pid.read_text()))
+    finally:
+        collector.kill()
+        collector.communicate()
+    return int(pid.read_text())
+
+
+def test_a_load_ends_with_its_killed_collector(tmp_path: Path) -> None:
+    """Nobody could end it: the shell and what it started are gone all the same."""
+    child = killed(tmp_path)
+    wait_until(lambda: not alive(child), "the end of the load")
+
+
+def test_a_load_outlives_its_killed_collector_if_the_plan_says_so(tmp_path: Path) -> None:
+    """Its process is there after the collector is gone, until somebody ends it."""
+    child = killed(tmp_path, "outlives: true, ")
+    try:
+        assert alive(child)
+    finally:
+        os.killpg(os.getpgid(child), signal.SIGKILL)
 
 
 def test_a_driven_command_gets_its_level(tmp_path: Path) -> None:

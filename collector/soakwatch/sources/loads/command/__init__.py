@@ -1,6 +1,7 @@
 """A command that prints its figures: one JSON object or one `key value` line per tick.
 
-The command is started and stopped with the run. Each line of its output is one tick: a JSON object
+The command is started and stopped with the run, and ends within 3 s with all of its process group if Soakwatch is
+killed, unless it ``outlives`` it. Each line of its output is one tick: a JSON object
 (``{"load.request.rate": 812.5, "load.latency{quantile=p99}": 0.012}``) or pairs ``key value`` separated by commas or
 blanks. Keys are names of the catalogue, with labels in braces. A key ``time`` (seconds since 1970) is ignored: the
 time of a tick is when its line arrived, on the run's own clock, so that a wrong clock of the generator does no harm.
@@ -50,6 +51,9 @@ class Config(SourceConfig):
     ]
     drive: Annotated[bool, Field(default=False, description="phases set its level: {level}, {rate}, SOAKWATCH_LEVEL")]
     full: Annotated[float | None, Field(default=None, gt=0, description="what {rate} is at the full load")]
+    outlives: Annotated[
+        bool, Field(default=False, description="it goes on when Soakwatch is killed; by default it ends with it")
+    ]
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
@@ -59,7 +63,7 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> P
         stack.push_async_callback(driven.stop)
         return driven
     lines = _Lines(site)
-    child = await begin(config.run, {}, lines.take)
+    child = await begin(config.run, {}, lines.take, outlives=config.outlives)
     stack.push_async_callback(child.end, _how(config))
     return Command(child, lines, config)
 
@@ -119,7 +123,9 @@ class DrivenCommand:
         again = self._child is not None
         await self.stop()
         if level > 0:
-            self._child = await begin(self._words(level), self._environment(level), self._lines.take)
+            self._child = await begin(
+                self._words(level), self._environment(level), self._lines.take, outlives=self._config.outlives
+            )
         self._level = level
         if again and level > 0:
             cause = {"cause": f"restarted for the level {level:g}"}

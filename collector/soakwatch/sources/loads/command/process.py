@@ -12,6 +12,7 @@ from contextlib import suppress
 
 from soakwatch.core.one_thread import users_own
 from soakwatch.core.stderr_tail import MAX_BYTES, last_line
+from soakwatch.core.tied_process import tied
 from soakwatch.sources.abc import SourceError
 
 LINE_BYTES = 65_536
@@ -92,17 +93,24 @@ class Child:
             self._errors = (self._errors + data)[-MAX_BYTES:]
 
 
-async def begin(words: Sequence[str], environment: Mapping[str, str], take: Callable[[bytes | None], None]) -> Child:
-    """Starts a command in its own session. Raises SourceError."""
+async def begin(
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    take: Callable[[bytes | None], None],
+    *,
+    outlives: bool = False,
+) -> Child:
+    """Starts a command in its own session; it ends with this process unless it ``outlives`` it. Raises SourceError."""
+    variables = {**users_own(os.environ), **environment}
     try:
         process = await asyncio.create_subprocess_exec(
-            *words,
+            *(words if outlives else tied(words, variables, family=True)),
             stdin=asyncio.subprocess.DEVNULL,
             stdout=PIPE,
             stderr=PIPE,
             limit=LINE_BYTES,
             start_new_session=True,
-            env={**users_own(os.environ), **environment},
+            env=variables,
         )
     except OSError as error:
         raise SourceError(f"cannot start {words[0]}: {error.strerror}") from error
