@@ -42,6 +42,28 @@ def test_too_little_memory_is_one_sentence(tmp_path: Path, mib: int) -> None:
 
 
 @pytest.mark.slow
+def test_a_run_without_memory_for_a_thread_is_one_sentence(tmp_path: Path) -> None:
+    """Where the stack of the thread that writes to the terminal does not fit, the last sentence is written, too.
+
+    Which limit that is depends on the libraries, so a range is tried from below: at some of them the record is begun.
+    """
+    (tmp_path / "plan.yaml").write_text(
+        "duration: 2s\ntargets: {dut: {sources: [{local: {probes: [cpu]}}]}}\n", encoding="utf-8"
+    )
+    begun = 0
+    for kib in range(140_000, 164_000, 4_000):
+        words = f"ulimit -v {kib}; exec {sys.executable} -m soakwatch.cli run plan.yaml --no-web"
+        done = subprocess.run(
+            ["sh", "-c", words], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+        )
+        begun += "recording to" in done.stdout
+        if done.returncode != 4:
+            break
+        assert "there is not enough memory" in done.stderr, f"{kib} KiB: {done.stdout}{done.stderr}"
+    assert begun, "no limit was one at which the run begins and ends for lack of memory"
+
+
+@pytest.mark.slow
 def test_linear_algebra_needs_no_thread_for_each_processor(tmp_path: Path) -> None:
     """Where OpenBLAS would wait for ever for the stack of a second thread, a verdict comes."""
     assert judged_within(tmp_path, 300).returncode in {0, 1, 3}

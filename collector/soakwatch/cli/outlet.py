@@ -96,12 +96,16 @@ class Terminal:
             while self._size > MAX_WAITING and len(self._waiting) > 1:
                 self._size -= len(self._waiting.popleft()[1])
             if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="terminal", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._work, name="terminal", daemon=True)
+                with suppress(RuntimeError):  # no memory for its stack: the next call tries again, else drain() writes
+                    thread.start()
+                    self._thread = thread
             self._changed.notify_all()
 
     def drain(self, patience_s: float = PATIENCE_S) -> bool:
         """Wait until all is written, as long as there is progress within ``patience_s``; returns whether it is."""
+        while self._thread is None and self._waiting:
+            self._write(*self._waiting.popleft())
         with self._changed:
             while self._waiting or self._writing:
                 written = self._written

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import subprocess
+import threading
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,27 @@ def test_a_terminal_that_takes_nothing_makes_nobody_wait() -> None:
     terminal.give_up(writer, "it took nothing")
     os.close(reader)
     assert terminal.drain()
+    os.close(writer)
+
+
+def test_without_memory_for_a_thread_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits for the end writes it, in order; no writer sees the error."""
+
+    def no_room(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    reader, writer = os.pipe()
+    terminal = Terminal()
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", no_room)
+        terminal.put(writer, b"first ")
+        terminal.put(writer, b"second")
+        assert terminal.drain()
+        assert os.read(reader, 100) == b"first second"
+    terminal.put(writer, b"third")
+    assert terminal.drain()
+    assert os.read(reader, 100) == b"third"
+    os.close(reader)
     os.close(writer)
 
 

@@ -51,10 +51,15 @@ def native_stderr_logged(terminal: Terminal) -> Iterator[None]:
     reading = threading.Thread(target=_log, args=(out,), name="stderr", daemon=True)
     try:
         sys.stderr.flush()
+        try:
+            reading.start()  # first: without memory for its stack, standard error stays where it leads
+        except RuntimeError:
+            os.close(out)
+            os.close(into)
+            raise
         with terminal.moved(_STDERR, saved):
             os.dup2(into, _STDERR)
             os.close(into)
-            reading.start()
             try:
                 yield
             finally:
