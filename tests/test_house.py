@@ -41,7 +41,6 @@ PROTOCOLS = {
     "pysnmp",
     "asyncssh",
     "httpx",
-    "influxdb_client",
     "prometheus_client",
     "grpc",
     "pygnmi",

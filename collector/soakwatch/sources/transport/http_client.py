@@ -66,14 +66,19 @@ class _Options(TypedDict):
 
 
 def sync_client(
-    headers: Mapping[str, str], timeout_s: float, *, owner: str, context: ssl.SSLContext | None = None
+    headers: Mapping[str, str],
+    timeout_s: float,
+    *,
+    owner: str,
+    context: ssl.SSLContext | None = None,
+    limits: httpx.Limits | None = None,
 ) -> httpx.Client:
     """A client for calls that may block; a context manager.
 
     ``context`` is that of TLS (see ``tls_context``; None for plain HTTP), ``owner`` says in an error whose headers
-    these are. Raises PlanError for a header that HTTP cannot carry.
+    these are; ``limits`` are httpx's own if None. Raises PlanError for a header that HTTP cannot carry.
     """
-    return httpx.Client(**_options(headers, timeout_s, owner, context))
+    return httpx.Client(**_options(headers, timeout_s, owner, context), limits=limits or httpx.Limits())
 
 
 def async_client(
@@ -130,13 +135,18 @@ def failure_of(
     return HttpFailure(cause, f"{text}: {remedy}" if remedy else text)
 
 
-def _options(headers: Mapping[str, str], timeout_s: float, owner: str, context: ssl.SSLContext | None) -> _Options:
+def checked_headers(headers: Mapping[str, str], owner: str) -> dict[str, str]:
+    """The same headers. Raises PlanError, which says whose they are, for one that HTTP cannot carry."""
     for text in (*headers, *headers.values()):
         if not (text.isascii() and text.isprintable()):
             raise PlanError(f"{owner} cannot be sent in an HTTP header: it has characters other than printable ASCII")
+    return dict(headers)
+
+
+def _options(headers: Mapping[str, str], timeout_s: float, owner: str, context: ssl.SSLContext | None) -> _Options:
     return {
         "verify": True if context is None else context,
-        "headers": dict(headers),
+        "headers": checked_headers(headers, owner),
         "timeout": timeout_s,
         "follow_redirects": False,  # a secret must not follow to another host
         "trust_env": False,  # a proxy between would be measured with the device
