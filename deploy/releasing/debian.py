@@ -97,8 +97,6 @@ def _lay_program(root: Path, target: Target, wheelhouse: Path) -> None:
         record.write_text("".join(line for line in lines if "/uv_cache.json," not in line), encoding="utf-8")
         cache.unlink()
     shutil.rmtree(packages / "bin", ignore_errors=True)  # their first line names the Python of this machine
-    for tests in [*packages.glob("numpy/**/tests"), *packages.glob("scipy/**/tests")]:  # a fifth of the whole
-        shutil.rmtree(tests)
     (program / "bin").mkdir()
     (program / "bin/python3").symlink_to(f"/usr/bin/python{target.python}")
     home = f"home = /usr/bin\ninclude-system-site-packages = false\nversion = {target.python}\n"

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from releasing.repacked import leave_out_tests
 from releasing.source import ReleaseError, Source, run
 
 EVERYTHING = "soakwatch[loads,pollers,executors,sinks,export,notify]"
@@ -96,6 +97,7 @@ def fill_wheelhouse(target: Target, out: Path, folder: Path) -> None:
     chosen.write_text("".join(f"{line}\n" for line in pins), encoding="utf-8")
     pip = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", *target.pip_options]
     run([*pip, "--find-links", out, "--dest", folder, "-r", chosen])
+    leave_out_tests(folder)
     # For the authors of plug-ins; nothing asks for it, so its version is that of the release.
     for wheel in out.glob("soakwatch_testing-*.whl"):
         (folder / wheel.name).write_bytes(wheel.read_bytes())

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import io
 import json
 import os
 import subprocess
+import sys
 import tarfile
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
 from releasing import prove
 from releasing.debian import lay_help
+from releasing.repacked import leave_out_tests
 from releasing.source import ReleaseError, Source, export
 from releasing.wheels import SUMS, Target, pack, remove_release, target_of, write_sums
 from tests.needs import needs
@@ -108,6 +113,51 @@ def test_files_of_a_release_are_the_same_bytes_and_replace_those_of_the_last(tmp
     (out / "notes").write_text("mine")
     remove_release(out)
     assert [file.name for file in out.iterdir()] == ["notes"]
+
+
+def test_a_wheelhouse_holds_numpy_without_its_tests(tmp_path: Path) -> None:
+    """By a name that says so; what is left is listed with its digests and installs; made again it is the same bytes."""
+    about = "numpy-1.0.dist-info"
+    files = {
+        "numpy/__init__.py": b"x = 1\n",
+        "numpy/lib/tests/test_x.py": b"import nothing\n",
+        "numpy/tests.py": b"y = 2\n",
+        f"{about}/METADATA": b"Metadata-Version: 2.1\nName: numpy\nVersion: 1.0\n",
+        f"{about}/WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    rows = [f"{name},sha256={digest(content)},{len(content)}\n" for name, content in files.items()]
+    files[f"{about}/RECORD"] = "".join([*rows, f"{about}/RECORD,,\n"]).encode()
+    made = set()
+    for folder in (tmp_path / "a", tmp_path / "b"):
+        folder.mkdir()
+        for name in ("numpy", "other"):
+            with zipfile.ZipFile(folder / f"{name}-1.0-py3-none-any.whl", "w") as archive:
+                for path, content in files.items():
+                    archive.writestr(zipfile.ZipInfo(path, (2026, 1, 2, 3, 4, 6)), content)
+        leave_out_tests(folder)
+        assert {file.name for file in folder.iterdir()} == {
+            "numpy-1.0-1notests-py3-none-any.whl",
+            "other-1.0-py3-none-any.whl",
+        }
+        made.add((folder / "numpy-1.0-1notests-py3-none-any.whl").read_bytes())
+    assert len(made) == 1
+    with zipfile.ZipFile(io.BytesIO(made.pop())) as archive:
+        assert set(archive.namelist()) == {*files} - {"numpy/lib/tests/test_x.py"}
+        assert archive.read(f"{about}/WHEEL").endswith(b"Tag: py3-none-any\nBuild: 1notests\n")
+        listed = [line.split(",") for line in archive.read(f"{about}/RECORD").decode().splitlines()]
+        assert {name for name, *_ in listed} == set(archive.namelist())
+        for name, sum_, size in listed[:-1]:
+            content = archive.read(name)
+            assert (sum_, size) == (f"sha256={digest(content)}", str(len(content)))
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--find-links", tmp_path / "a"]
+    done = run(*pip, "--target", tmp_path / "there", "numpy==1.0")
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "there/numpy/tests.py").exists()
+
+
+def digest(content: bytes) -> str:
+    """As the RECORD of a wheel has it."""
+    return base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
 
 
 def test_the_maintainer_script_is_a_shell_script_that_keeps_records(tmp_path: Path) -> None:
