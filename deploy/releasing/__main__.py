@@ -29,6 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--prove", action="store_true")
     parser.add_argument("--suite", action="append", choices=sorted(prove.SUITES))
     parser.add_argument("--way", action="append", choices=prove.WAYS)
+    parser.add_argument("--earlier", type=Path)
     parser.add_argument("--bases", type=Path, default=prove.default_bases())
     chosen = parser.parse_args(arguments)
     out: Path = chosen.out.resolve()
@@ -42,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             prove.test_sdist(out)
         if chosen.prove:
             for suite in chosen.suite or sorted(prove.SUITES):
-                prove.prove(suite, out, chosen.bases, chosen.way or prove.WAYS)
+                prove.prove(suite, out, chosen.bases, chosen.way or prove.WAYS, chosen.earlier)
     except ReleaseError as error:
         _say(f"deploy/release: {error}")
         return 1

@@ -6,6 +6,9 @@ cd /release
 say() { printf '\n== %s\n' "$*"; }
 fail() { printf 'FAILED: %s\n' "$*"; exit 1; }
 
+# verdict CODE FILE: the code of a command that judges is that of pass, fail or inconclusive; FILE has what it said
+verdict() { case $1 in 0 | 1 | 3) ;; *) cat "$2"; fail "it ended with code $1" ;; esac; }
+
 # used AS COMMAND: a run of 12 s, judged again and reported, by a user
 used() {
   as=$1 soakwatch=$2
@@ -15,9 +18,8 @@ used() {
   sleep 300 & sleeper=$!
   for words in "run --process sleep --duration 12s" "judge last" "report last --html report.html"; do
     code=0
-    # Ends with the code of a verdict: pass, fail, inconclusive.
     $begin "$soakwatch" $words >said 2>&1 </dev/null || code=$?
-    case $code in 0 | 1 | 3) ;; *) cat said; fail "soakwatch $words ended with code $code" ;; esac
+    verdict $code said
     printf 'soakwatch %s: code %s: %s\n' "$words" "$code" "$(grep -v '^ *$' said | head -n 1)"
   done
   kill $sleeper
@@ -25,15 +27,19 @@ used() {
   cd /release
 }
 
+# cpu: the seconds of CPU of all that this shell has waited for
+cpu() { awk '{ print int(($16 + $17) / '"$(getconf CLK_TCK)"') }' "/proc/$$/stat"; }
+
 say "no network"
 if python3 -c 'import socket; socket.create_connection(("192.0.2.1", 80), 2)' 2>/dev/null; then fail "there is one"; fi
 
 by_wheelhouse() {
   say "wheelhouse"
-  begun=$(date +%s)
+  begun=$(date +%s) busy=$(cpu)
   python3 -m venv /opt/soakwatch
   /opt/soakwatch/bin/pip install -q --no-index --find-links "$wheelhouse" soakwatch
-  echo "installed in $(($(date +%s) - begun)) s, $(du -sm /opt/soakwatch | cut -f 1) MB with pip and compiled files"
+  echo "installed in $(($(date +%s) - begun)) s, of them $(($(cpu) - busy)) s of a core;" \
+    "$(du -sm /opt/soakwatch | cut -f 1) MB with pip and compiled files"
   used root /opt/soakwatch/bin/soakwatch
   /opt/soakwatch/bin/pip install -q --no-index --find-links "$wheelhouse" "$everything"
   /opt/soakwatch/bin/soakwatch loads | grep -q trex || fail "the plug-in trex is not there"
@@ -74,6 +80,53 @@ by_debian() {
   [ -e /var/lib/soakwatch/record ] || fail "purge removed the records"
   [ ! -e /usr/lib/soakwatch ] || fail "purge left $(find /usr/lib/soakwatch | head -n 3)"
   [ ! -e /etc/soakwatch ] || fail "purge left /etc/soakwatch"
+}
+
+# older_package: the package of an earlier release, where one was given; else this one by a lower number, with files of
+# another time
+older_package() {
+  [ ! -e older.deb ] || return 0
+  dpkg-deb -R ./soakwatch_*.deb older
+  sed -i 's/^Version: .*/Version: 0.0.1/' older/DEBIAN/control \
+    older/usr/lib/soakwatch/lib/python3.*/site-packages/soakwatch-[0-9]*.dist-info/METADATA
+  SOURCE_DATE_EPOCH=1600000000 dpkg-deb -Znone --build older older.deb >/dev/null
+  rm -r older
+}
+
+# A record of the older package, and a run that goes on while it is upgraded; both are read by the newer one and outlive it.
+by_upgrade() {
+  say "Debian package, upgraded beside a run"
+  older_package
+  apt-get install -y -qq ./older.deb >said 2>&1 || { cat said; fail "apt-get install of the older one"; }
+  old=$(soakwatch --version)
+  cd /var/lib/soakwatch
+  ours="runuser -u soakwatch -- env HOME=/var/lib/soakwatch soakwatch"
+  sleep 900 & sleeper=$!
+  $ours run --process sleep --duration 12s --into old >/release/said 2>&1 </dev/null || verdict $? /release/said
+  $ours run --process sleep --duration 20s --into beside >/release/beside 2>&1 </dev/null & run=$!
+  waited=0
+  until grep -q 'polls [1-9]' /release/beside; do
+    waited=$((waited + 1))
+    [ $waited -lt 120 ] || { cat /release/beside; fail "the run polls nothing"; }
+    sleep 1
+  done
+  apt-get install -y -qq /release/soakwatch_*.deb >/release/said 2>&1 || { cat /release/said; fail "the upgrade"; }
+  new=$(soakwatch --version)
+  [ "$old" != "$new" ] || fail "still $old"
+  code=0
+  wait $run || code=$?
+  verdict $code /release/beside
+  kill $sleeper
+  grep 'the new version judges it' /release/beside || { cat /release/beside; fail "the older one made the end"; }
+  for record in old beside; do
+    $ours verify $record >/release/said 2>&1 || { cat /release/said; fail "verify $record"; }
+    $ours judge $record >/release/said 2>&1 || verdict $? /release/said
+    printf '%s, then %s: %s\n' "$old" "$new" "$(grep -m 1 'PASS\|FAIL\|INCONCLUSIVE' /release/said)"
+    [ -s $record/report.html ] || fail "$record has no report"
+  done
+  apt-get purge -y -qq soakwatch >/release/said 2>&1 || { cat /release/said; fail "purge"; }
+  for record in old beside; do [ -s $record/record.sqlite ] || fail "purge removed the record $record"; done
+  cd /release
 }
 
 say "the wheelhouse is unpacked"

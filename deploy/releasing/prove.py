@@ -23,7 +23,7 @@ SUITES: Mapping[str, Target] = {
     "trixie": Target("3.13", platform.machine()),
 }
 """Each Debian, and its python3."""
-WAYS = ("wheelhouse", "pipx", "uv", "debian")
+WAYS = ("wheelhouse", "pipx", "uv", "debian", "upgrade")
 _PACKAGES = "python3,python3-venv,adduser,pipx"
 _IN_THE_BASE = Path(__file__).with_name("in_a_bare_system.sh")
 _ISOLATED = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private"]
@@ -45,10 +45,12 @@ def lacking() -> str:
     return f"not installed: {', '.join(missing)}" if missing else ""
 
 
-def prove(suite: str, out: Path, bases: Path, ways: Sequence[str] = WAYS) -> None:
+def prove(suite: str, out: Path, bases: Path, ways: Sequence[str] = WAYS, earlier: Path | None = None) -> None:
     """Installs the release in ``out`` into a bare system of a Debian in ways of docs/install.md, and uses it there.
 
-    Raises ReleaseError with what it said there, also if this machine cannot do that.
+    ``earlier`` is a folder with the files of a release before, whose Debian package is upgraded; if it is None, that is
+    done with the package of this one by a lower number. Raises ReleaseError with what it said there, also if this
+    machine cannot do that.
     """
     if why := lacking():
         raise ReleaseError(why)
@@ -69,6 +71,8 @@ def prove(suite: str, out: Path, bases: Path, ways: Sequence[str] = WAYS) -> Non
         release.mkdir()
         for file in files:
             shutil.copy2(file, release)
+        if earlier is not None:
+            shutil.copy2(_only(earlier, ours[1]), release / "older.deb")
         print(f"{suite}: a bare Debian with {_PACKAGES}, no network", flush=True)
         bare = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"}
         done = subprocess.run([*_ISOLATED, "sh", "-c", _ENTER, system, *ways], env=bare, check=False)
