@@ -231,7 +231,7 @@ def open_record(run: str | Path, runs: str | Path = "runs") -> RecordView:
     """A record to read: the folder of a run, its file, its name below ``runs``, or ``last``. Close it, or use ``with``.
 
     ``view.keys()`` lists the series, ``view.series(key)`` gives one as arrays, ``view.to_pandas("process.*")`` several
-    as a data frame (``pip install 'soakwatch[export]'``), ``view.events()`` and ``view.findings(live=False)`` what
+    as a data frame (the extra ``export``), ``view.events()`` and ``view.findings(live=False)`` what
     happened and how it was judged, ``view.labels`` the run's labels. Raises RecordError.
     """
     return RecordView.open(find_run(str(run), Path(runs)))

@@ -22,6 +22,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
 from soakwatch.core.errors import PlanError
+from soakwatch.core.installation import to_add_plugin
 from soakwatch.core.suggest import hint
 
 if TYPE_CHECKING:
@@ -55,11 +56,7 @@ def not_installed(name: str) -> str | None:
     """The sentence that a plug-in of ours is not installed; None for any other name."""
     if name not in plugins():
         return None
-    return f"the {plugins()[name]} {name!r} is a plug-in that is not installed: {_to_install(name)}"
-
-
-def _to_install(name: str) -> str:
-    return f"pip install 'soakwatch[{name}]' (in a checkout: pip install -e collector/plugins/{name})"
+    return f"the {plugins()[name]} {name!r} is a plug-in that is not installed: {to_add_plugin(name)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +80,7 @@ class PluginFolder:
         """For each plug-in of ours that would add to it and is not installed: its name and how to install it."""
         there = self.names()
         ours = sorted(name for name, word in plugins().items() if word == self.word and name not in there)
-        return tuple(f"{name}: {_to_install(name)}" for name in ours)
+        return tuple(f"{name}: {to_add_plugin(name)}" for name in ours)
 
     def summary(self, name: str) -> str:
         """The first line of a module's docstring; imports nothing."""

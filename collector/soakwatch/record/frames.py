@@ -2,7 +2,7 @@
 
 Readings are those of ``RecordView.series``: counters as they were read, so that wraps and restarts can be seen, and the
 owner's readings if several sources of a target bring one series. What was not read has no row, and is NaN in a wide
-frame; never 0. pandas is imported only for a frame (``pip install 'soakwatch[export]'``).
+frame; never 0. pandas is imported only for a frame (the extra ``export``).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from soakwatch.core.errors import RecordError, SoakwatchError
+from soakwatch.core.installation import to_add_package
 from soakwatch.core.labels import LABELS_KEY, labels_in
 from soakwatch.core.suggest import hint
 from soakwatch.record.model import Ints, SeriesKey, Values
@@ -24,7 +25,6 @@ from soakwatch_model.window import Phase
 if TYPE_CHECKING:
     import pandas as pd
 
-NEEDS_EXTRA = "pip install 'soakwatch[export]'"
 NO_PHASE = ""
 
 
@@ -119,7 +119,7 @@ def to_pandas(view: ReportSource, wanted: Selection = EVERYTHING, *, wide: bool 
     try:
         import pandas as pd
     except ImportError:
-        raise SoakwatchError(f"data frames need pandas: {NEEDS_EXTRA}") from None
+        raise SoakwatchError(f"data frames need pandas: {to_add_package('pandas')}") from None
     unknown = sorted(set(wanted.phases) - set(phase_names(view.phases())[1:]))
     if unknown:
         known = phase_names(view.phases())[1:]

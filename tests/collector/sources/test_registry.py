@@ -12,6 +12,7 @@ import pytest
 from soakwatch.cli.main import run
 from soakwatch.cli.source_tables import show_source, show_sources
 from soakwatch.core.errors import PlanError
+from soakwatch.core.installation import to_add_plugin
 from soakwatch.core.registry import INSTALLED, PluginFolder, Registry, is_load, loads, pollers, rule_class, rules
 from soakwatch.plan.target_address import source_of
 from soakwatch.sources.source_modules import poller_module
@@ -85,14 +86,11 @@ def test_what_breaks_the_convention_is_named() -> None:
         assert str(caught.value) == sentence
 
 
-def test_a_plugin_that_is_not_installed_is_named_with_the_extra_that_installs_it(
+def test_a_plugin_that_is_not_installed_is_named_with_what_installs_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """In a plan, an address and a list: one sentence, and never the nearest of the names that are there."""
-    missing = (
-        "the poller 'redfish' is a plug-in that is not installed: pip install 'soakwatch[redfish]' "
-        "(in a checkout: pip install -e collector/plugins/redfish)"
-    )
+    missing = f"the poller 'redfish' is a plug-in that is not installed: {to_add_plugin('redfish')}"
     with pytest.raises(PlanError) as caught:
         poller_module("redfish", TINY)
     assert str(caught.value) == missing
@@ -103,7 +101,7 @@ def test_a_plugin_that_is_not_installed_is_named_with_the_extra_that_installs_it
         show_source(TINY.pollers, "redfish", TINY)
     assert str(caught.value) == missing
     show_sources(TINY.pollers)
-    assert "not installed: redfish: pip install 'soakwatch[redfish]'" in capsys.readouterr().err
+    assert f"not installed: redfish: {to_add_plugin('redfish')}" in capsys.readouterr().err
 
 
 def test_a_record_is_judged_alike_where_the_plugin_of_its_load_is_not_installed() -> None:

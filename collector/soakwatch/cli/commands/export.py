@@ -28,7 +28,7 @@ Examples:
 A folder gets samples/RUN.csv (or .parquet), and beside it polls, events, phases, findings, faults, sources, lives,
 artifacts and facts, a file for each run; a FILE (.csv, .parquet, .lp) or - (standard output) gets the samples alone.
 --metric, --target and --phase choose samples; the other tables are always whole. Times are UTC. Parquet needs
-pip install 'soakwatch[export]'. With duckdb: SELECT * FROM 'data/samples/*.parquet'.
+pyarrow (docs/install.md). With duckdb: SELECT * FROM 'data/samples/*.parquet'.
 \b
 Line protocol is what the sink influxdb would write: influx write --bucket soak --file night.lp.
 --plan writes plan.yaml and the scripts that it runs, as they were when the run began: soakwatch run plan.yaml there.

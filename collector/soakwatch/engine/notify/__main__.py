@@ -7,9 +7,8 @@ import sys
 import warnings
 from contextlib import suppress
 
+from soakwatch.core.installation import to_add_package
 from soakwatch.engine.notify.message import Answer, order_of
-
-NO_APPRISE = "notifications need the package apprise: pip install 'apprise>=2.2,<3'"
 
 
 def main() -> int:
@@ -30,7 +29,7 @@ def _answer(line: str) -> Answer:
     try:
         from soakwatch.engine.notify.service import ask
     except ImportError:
-        return Answer(trouble=NO_APPRISE)
+        return Answer(trouble=f"notifications need the package apprise: {to_add_package('apprise')}")
     try:
         return ask(*order_of(line))
     except Exception as defect:  # noqa: BLE001 - its text may hold the address

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from soakwatch.core.installation import to_add_package
 from soakwatch.record import RecordView, SeriesKey
-from soakwatch.record.frames import NEEDS_EXTRA, Selection, SeriesTable, chosen_keys, run_labels, tables
+from soakwatch.record.frames import Selection, SeriesTable, chosen_keys, run_labels, tables
 from soakwatch.transfer.export.readings import Columns, Run, exact_texts, wide_names, wide_parts
 from soakwatch.transfer.export.staging import ExportError
 from soakwatch.transfer.export.tables import Cell, SmallTable, Type
@@ -32,7 +33,7 @@ def needs_pyarrow() -> None:
     try:
         import pyarrow.parquet  # noqa: F401 - only checks that it is there
     except ImportError:
-        raise ExportError(f"Parquet files need pyarrow: {NEEDS_EXTRA}") from None
+        raise ExportError(f"Parquet files need pyarrow: {to_add_package('pyarrow')}") from None
 
 
 def _type(kind: Type) -> pa.DataType:
