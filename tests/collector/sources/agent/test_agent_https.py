@@ -105,6 +105,33 @@ def test_a_wrong_token_is_refused_without_being_shown(
     assert WRONG not in error
 
 
+def test_a_connection_on_which_nothing_can_be_asked_is_ended(tmp_path: Path, papers: CertificateFiles) -> None:
+    """At once, and not when Python collects it: the agent is asked again until somebody corrects the token."""
+    ended = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n")
+        await reader.read()
+        writer.close()
+        ended.set()
+
+    async def run() -> None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(papers.cert, papers.key)
+        server = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
+        port = server.sockets[0].getsockname()[1]
+        keys = config(url=f"https://127.0.0.1:{port}", token=f"file:{papers.token}", fingerprint=papers.fingerprint)
+        async with server, AsyncExitStack() as stack:
+            with pytest.raises(SourceError, match="refused the token") as caught:
+                await follow(keys, tmp_path, stack)
+            async with asyncio.timeout(200):
+                await ended.wait()
+            del caught  # it held the connection
+
+    asyncio.run(run())
+
+
 def test_nothing_is_sent_to_a_server_with_another_certificate(tmp_path: Path, papers: CertificateFiles) -> None:
     """A server in between with a certificate of its own: it is named, and it never sees the token."""
     other = write_certificate(tmp_path / "other", "localhost")

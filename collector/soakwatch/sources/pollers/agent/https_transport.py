@@ -32,7 +32,11 @@ class HttpsTransport:
     async def connect(self) -> Conversation:
         """See Transport."""
         conversation = _HttpsConversation(self)
-        await conversation.ask("status")
+        try:
+            await conversation.ask("status")
+        except BaseException:
+            await conversation.close()
+            raise
         return conversation
 
     async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
