@@ -82,6 +82,34 @@ by_debian() {
   [ ! -e /etc/soakwatch ] || fail "purge left /etc/soakwatch"
 }
 
+# commands SECTION: the first block of shell in a section of docs/install.md, for this Debian and a short run
+commands() {
+  awk -v head="## $1" '$0 == head { here = 1; next } /^## / { here = 0 }
+    here && /^```/ { if (inside) exit; inside = 1; next } here && inside' install.md |
+    sed "s/cp313-linux_x86_64/$tag/; s/+deb13_amd64/$debian/; s/--process [a-z]* --duration 30m/--process sleep --duration 12s/"
+}
+
+# The page itself, typed by root into a shell; pip and uv would ask an index for the dependencies and ask the wheelhouse here.
+by_page() {
+  tag=$(echo soakwatch-*-wheelhouse-*.tar.gz | sed 's/.*wheelhouse-//; s/.tar.gz//')
+  debian=$(echo ./soakwatch_*.deb | sed 's/.*\(+deb[0-9]*_[a-z0-9]*\).deb/\1/')
+  sleep 900 & sleeper=$!
+  for section in "pipx or uv" "Debian package" "Wheelhouse, without a network"; do
+    say "docs/install.md: $section"
+    commands "$section" >typed
+    cat typed
+    grep -q 'soakwatch run' typed || fail "the page has no such commands"
+    code=0
+    PATH=$HOME/.local/bin:$PATH PIP_NO_INDEX=1 PIP_FIND_LINKS=$wheelhouse sh -eu typed >said 2>&1 </dev/null || code=$?
+    verdict $code said
+    case $section in
+      pipx*) pipx uninstall soakwatch >/dev/null 2>&1 ;;
+      Debian*) apt-get purge -y -qq soakwatch >/dev/null 2>&1 ;;
+    esac
+  done
+  kill $sleeper
+}
+
 # older_package: the package of an earlier release, where one was given; else this one by a lower number, with files of
 # another time
 older_package() {

@@ -23,9 +23,10 @@ SUITES: Mapping[str, Target] = {
     "trixie": Target("3.13", platform.machine()),
 }
 """Each Debian, and its python3."""
-WAYS = ("wheelhouse", "pipx", "uv", "debian", "upgrade")
+WAYS = ("wheelhouse", "pipx", "uv", "debian", "upgrade", "page")
 _PACKAGES = "python3,python3-venv,adduser,pipx"
 _IN_THE_BASE = Path(__file__).with_name("in_a_bare_system.sh")
+_PAGE = Path(__file__).parents[2] / "docs/install.md"
 _ISOLATED = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private"]
 _ENTER = (
     'ip link set lo up && mount -t proc proc "$0/proc" && exec chroot "$0" /bin/sh /release/in_a_bare_system.sh "$@"'
@@ -60,7 +61,7 @@ def prove(suite: str, out: Path, bases: Path, ways: Sequence[str] = WAYS, earlie
         f"soakwatch_*+{RELEASES[target.python]}_*.deb",
         "soakwatch-*-py3-none-any.whl",
     )
-    files = [*(_only(out, pattern) for pattern in ours), tool("uv"), _IN_THE_BASE]
+    files = [*(_only(out, pattern) for pattern in ours), tool("uv"), _IN_THE_BASE, _PAGE]
     base = _base(suite, bases)
     with tempfile.TemporaryDirectory(prefix="soakwatch-prove-") as name:
         system = Path(name) / suite

@@ -178,6 +178,15 @@ def test_the_maintainer_script_is_a_shell_script_that_keeps_records(tmp_path: Pa
     assert (tmp_path / "etc/soakwatch/kept").exists()
 
 
+def test_the_first_screen_installs_as_the_page_does() -> None:
+    """The commands of the README stand in docs/install.md, which ``--prove`` types in bare systems."""
+    page = (ROOT / "docs/install.md").read_text().splitlines()
+    block = (ROOT / "README.md").read_text().partition("## Install\n")[2].partition("```sh\n")[2].partition("```")[0]
+    commands = [line.partition("  #")[0] for line in block.splitlines()]
+    assert len(commands) == 2
+    assert set(commands) <= {line.partition("  #")[0] for line in page}
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(2 * _MAKING_S)
 def test_a_draft_is_whole_and_installs_in_bare_systems_without_a_network(tmp_path: Path) -> None:
