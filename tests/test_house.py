@@ -41,6 +41,7 @@ PROTOCOLS = {
     "pysnmp",
     "asyncssh",
     "httpx",
+    "influxdb_client",
     "prometheus_client",
     "grpc",
     "pygnmi",

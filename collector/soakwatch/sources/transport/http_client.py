@@ -66,19 +66,14 @@ class _Options(TypedDict):
 
 
 def sync_client(
-    headers: Mapping[str, str],
-    timeout_s: float,
-    *,
-    owner: str,
-    context: ssl.SSLContext | None = None,
-    limits: httpx.Limits | None = None,
+    headers: Mapping[str, str], timeout_s: float, *, owner: str, context: ssl.SSLContext | None = None
 ) -> httpx.Client:
     """A client for calls that may block; a context manager.
 
     ``context`` is that of TLS (see ``tls_context``; None for plain HTTP), ``owner`` says in an error whose headers
-    these are; ``limits`` are httpx's own if None. Raises PlanError for a header that HTTP cannot carry.
+    these are. Raises PlanError for a header that HTTP cannot carry.
     """
-    return httpx.Client(**_options(headers, timeout_s, owner, context), limits=limits or httpx.Limits())
+    return httpx.Client(**_options(headers, timeout_s, owner, context))
 
 
 def async_client(
@@ -135,18 +130,13 @@ def failure_of(
     return HttpFailure(cause, f"{text}: {remedy}" if remedy else text)
 
 
-def checked_headers(headers: Mapping[str, str], owner: str) -> dict[str, str]:
-    """The same headers. Raises PlanError, which says whose they are, for one that HTTP cannot carry."""
+def _options(headers: Mapping[str, str], timeout_s: float, owner: str, context: ssl.SSLContext | None) -> _Options:
     for text in (*headers, *headers.values()):
         if not (text.isascii() and text.isprintable()):
             raise PlanError(f"{owner} cannot be sent in an HTTP header: it has characters other than printable ASCII")
-    return dict(headers)
-
-
-def _options(headers: Mapping[str, str], timeout_s: float, owner: str, context: ssl.SSLContext | None) -> _Options:
     return {
         "verify": True if context is None else context,
-        "headers": checked_headers(headers, owner),
+        "headers": dict(headers),
         "timeout": timeout_s,
         "follow_redirects": False,  # a secret must not follow to another host
         "trust_env": False,  # a proxy between would be measured with the device

@@ -1,4 +1,4 @@
-"""Writes line protocol to InfluxDB 2 by its HTTP API, ``/api/v2/write``.
+"""Writes line protocol to InfluxDB 2 through the client's synchronous write API, with retries and bisection of our own.
 
 Transient errors (no connection, wrong token, deleted bucket, full disk, slow server) are retried for ever. If the
 database refuses a batch for good, it is bisected: the bad lines are named and set aside, the others are written.
@@ -6,34 +6,30 @@ database refuses a batch for good, it is bisected: the bad lines are named and s
 
 from __future__ import annotations
 
+import os
 import re
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-
-import httpx
+from typing import TYPE_CHECKING
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.secrets import secret
 from soakwatch.core.tables import harmless
-from soakwatch.sources.transport.http_client import (
-    REQUEST_ERRORS,
-    Cause,
-    checked_headers,
-    failure_of,
-    sync_client,
-    tls_context,
-)
 from soakwatch.transfer.sinks.abc import RefusedLine, SinkUnavailableError
 from soakwatch.transfer.sinks.block import Block
 from soakwatch.transfer.sinks.influxdb import GRAINS_NS, Influxdb
+from soakwatch.transfer.sinks.influxdb.answers import TooSlowError, bound
+
+if TYPE_CHECKING:
+    from influxdb_client.client.influxdb_client import InfluxDBClient
+    from influxdb_client.client.write_api import WriteApi
+    from influxdb_client.rest import ApiException
 
 MAX_LINES = 20_000  # of a request; 10,000 cost a fifth more CPU
 _MIN_LINES = 100
 _MAX_ASKED_S = 300.0
 _TOO_OLD = "older than the bucket's retention"
 _TOO_LARGE = "too large for the database"
-_MAX_ANSWER = 256 * 1024  # bytes that are read; a refusal may name two points with keys of up to 64 KiB each
 _MAX_REMEMBERED = 10_000
 _MAX_REASON = 500  # characters
 _MAX_NARROWING = 80  # requests to spend on finding the bad lines of a batch whose good lines are stored
@@ -56,31 +52,39 @@ class _LargeError(Exception):
 class Writer:
     """Writes lines to one bucket; not thread-safe. ``written`` and ``refused`` count lines.
 
-    Raises PlanError if the token or the CA bundle cannot be read.
+    Raises PlanError if the token cannot be read.
     """
 
     def __init__(self, to: Influxdb, refused: Callable[[RefusedLine], None]) -> None:
-        try:
-            context = tls_context(to.url, to.ca)
-        except PlanError as error:
-            raise PlanError(f"sink {to.url}: {error}") from None
+        from influxdb_client.client.influxdb_client import InfluxDBClient
+        from influxdb_client.client.write_api import SYNCHRONOUS
+
+        if to.ca is not None and not os.access(to.ca, os.R_OK):
+            raise PlanError(f"the CA bundle {to.ca} of the sink {to.url} cannot be read: set ca to a PEM file")
         self.to = to
         self.written = self.refused = 0
         self._refuse = refused
         self._size = MAX_LINES
         self._seen: set[bytes] = set()
-        self._connections = 0
-        kept = httpx.Limits(max_connections=1, keepalive_expiry=None)  # until the server closes it
-        self._client = sync_client(self._headers(), to.timeout_s, owner=self._owner, context=context, limits=kept)
+        self._client: InfluxDBClient = InfluxDBClient(
+            url=to.url,
+            token=secret(to.token).reveal(),
+            org=to.org,
+            timeout=round(to.timeout_s * 1000),
+            retries=False,
+            ssl_ca_cert=to.ca,
+        )
+        self._bounded = bound(self._client, to.timeout_s)
+        self._api: WriteApi = self._client.write_api(write_options=SYNCHRONOUS)
 
     def close(self) -> None:
-        """Closes the connection."""
-        self._client.close()
+        self._api.close()  # type: ignore[no-untyped-call]  # the library's
+        self._client.close()  # type: ignore[no-untyped-call]
 
     @property
     def connections(self) -> int:
         """Connections made so far; a new one may mean that the server restarted."""
-        return self._connections
+        return self._bounded.connections
 
     @property
     def size(self) -> int:
@@ -184,72 +188,35 @@ class Writer:
             self.refused += 1
             self._refuse(refused)
 
-    @property
-    def _owner(self) -> str:
-        return f"the token of the sink {self.to.url}"
-
-    def _headers(self) -> Mapping[str, str]:
-        return {
-            "authorization": f"Token {secret(self.to.token).reveal()}",
-            "content-type": "text/plain; charset=utf-8",
-            "accept": "application/json",
-            "accept-encoding": "identity",  # a short answer may unpack to a long one
-        }
-
-    def _connected(self, event: str, _: Mapping[str, object]) -> None:
-        self._connections += event == "connection.connect_tcp.complete"
-
     def _renew(self) -> None:
         """Read the token again: it may have been replaced."""
         with suppress(PlanError):
-            self._client.headers.update(checked_headers(self._headers(), self._owner))
+            self._client.api_client.default_headers["Authorization"] = f"Token {secret(self.to.token).reveal()}"
 
     def _post(self, block: Block) -> None:
-        address = f"{self.to.url}/api/v2/write"
-        where = {"org": self.to.org, "bucket": self.to.bucket, "precision": "ns"}
-        more = {"trace": self._connected}
+        from influxdb_client.rest import ApiException
+        from urllib3.exceptions import HTTPError, ProtocolError, ReadTimeoutError
+
         try:
-            with self._client.stream("POST", address, params=where, content=block.text, extensions=more) as answer:
-                body = _read(answer, time.monotonic() + self.to.timeout_s)
-        except REQUEST_ERRORS as error:
-            raise _unanswered(error, self.to) from None
-        if answer.is_success:
-            return
-        if answer.status_code in {400, 401, 403}:
-            self._renew()
-        raise _error_of(answer.status_code, _message(body), self.to, answer.headers)
+            self._api.write(self.to.bucket, self.to.org, block.text)  # in ns, the default precision
+        except ApiException as error:
+            if error.status in {400, 401, 403}:
+                self._renew()
+            raise _error_of(error.status, _message(error), self.to, error.headers or {}) from None
+        except (ReadTimeoutError, TooSlowError):
+            raise SinkUnavailableError(
+                f"{self.to.url} did not answer within {self.to.timeout_s:g} s", slow=True
+            ) from None
+        except ProtocolError:
+            raise SinkUnavailableError(f"{self.to.url} closed the connection before it had answered") from None
+        except (HTTPError, OSError):
+            raise SinkUnavailableError(f"{self.to.url} cannot be reached: is InfluxDB running there?") from None
 
 
-def _read(answer: httpx.Response, deadline: float) -> bytes:
-    """The beginning of an answer; nobody waits for the end of one that is long or drips."""
-    body = b""
-    for part in answer.iter_raw():
-        body += part
-        if len(body) >= _MAX_ANSWER:
-            break
-        if time.monotonic() > deadline:
-            raise httpx.ReadTimeout("")
-    return body
-
-
-def _unanswered(error: Exception, to: Influxdb) -> SinkUnavailableError:
-    """Why a request has no answer."""
-    cause = (
-        Cause.UNREACHABLE if isinstance(error, httpx.ConnectTimeout) else failure_of(error, to.url, to.timeout_s).cause
-    )
-    match cause:
-        case Cause.CERTIFICATE | Cause.NOT_TLS:
-            return _wrong(f"{to.url} has an untrusted certificate or does not speak TLS: set ca, or correct url")
-        case Cause.TIMEOUT:
-            return SinkUnavailableError(f"{to.url} did not answer within {to.timeout_s:g} s", slow=True)
-        case Cause.BROKEN:
-            return SinkUnavailableError(f"{to.url} closed the connection before it had answered")
-        case _:
-            return SinkUnavailableError(f"{to.url} cannot be reached: is InfluxDB running there?")
-
-
-def _error_of(status: int, message: str, to: Influxdb, headers: Mapping[str, str]) -> Exception:
+def _error_of(status: int | None, message: str, to: Influxdb, headers: Mapping[str, str]) -> Exception:
     """The exception for an HTTP error; ``message`` is the server's, or "" if it sent no JSON."""
+    if not status:
+        return _wrong(f"{to.url} has an untrusted certificate or does not speak TLS: set ca, or correct url")
     if status in {400, 422} and message:
         return _BadError(message, partial=status == 422)
     if status == 400:  # vmauth, for an unknown token
@@ -275,12 +242,12 @@ def _wrong(reason: str) -> SinkUnavailableError:
     return SinkUnavailableError(reason, wrong=True)
 
 
-def _message(body: bytes) -> str:
+def _message(error: ApiException) -> str:
     """The server's message if it answers in JSON, as InfluxDB does."""
     import json
 
     try:
-        answer = json.loads(body.decode(errors="replace"))
+        answer = json.loads(error.body or "")
     except (ValueError, RecursionError):
         return ""
     message = (answer.get("message") or answer.get("error") or "") if isinstance(answer, dict) else ""
