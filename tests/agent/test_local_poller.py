@@ -40,7 +40,7 @@ def test_a_poll_brings_the_probes_that_were_asked_for(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("keys", "how", "sentence"),
     [
-        ({"probes": ["gpu"]}, "name", "dut: there is no probe 'gpu'"),
+        ({"probes": ["gpu"]}, "name", "there is no probe 'gpu'"),
         ({"root": "/nowhere"}, "name", "dut: root /nowhere has no folder proc"),
         ({}, "cmdline", "dut: cmdline:( is not a regular expression"),
     ],

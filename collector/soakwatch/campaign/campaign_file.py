@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -36,15 +36,16 @@ _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9._]+")
 _MAX_SHOWN = 20
 
 
-def load_campaign(path: Path) -> Campaign:
+def load_campaign(path: Path, *, begun: bool = False) -> Campaign:
     """The campaign in a file; of one in a campaign's folder, the base plan is the copy beside it.
 
-    Raises PlanError: its ``problems`` are all sentences, each with file, line and column.
+    Raises PlanError: its ``problems`` are all sentences, each with file, line and column. A profile, an os or a probe
+    that is not installed is one, but for a campaign that was ``begun``: its runs may be from another machine.
     """
     outline, document, matrix = _read(path)
     base = _base(document, outline)
     _check_values(document, base, matrix)
-    plans = _plans(document, base, outline)
+    plans = _plans(document, base, outline, plan_of if begun else _installed)
     texts = {key: plan.text for key, plan in plans.items()}
     meaning = {
         "plans": {f"{cell}\0{testbed}": text for (cell, testbed), text in texts.items()},
@@ -257,12 +258,13 @@ def _plans(
     document: Document,
     base: Document,
     outline: Outline,
+    read: Callable[[Document], Plan],
 ) -> dict[tuple[str, str], Plan]:
     """The plan of every cell on every testbed that may run it. Raises PlanError with what is wrong with any."""
     plans: dict[tuple[str, str], Plan] = {}
     told: dict[str, str] = {}
     try:
-        plan_of(base)
+        read(base)
         own: tuple[str, ...] = ()
     except PlanError as error:
         own = error.problems
@@ -272,11 +274,11 @@ def _plans(
                 continue
             steps = (*cell.changes, *changes_of(bed.patch, ("testbeds", bed.name, "set"), f"testbed {bed.name}"))
             try:
-                plans[cell.id, bed.name] = plan_of(patched(base, steps, document))
+                plans[cell.id, bed.name] = read(patched(base, steps, document))
             except PlanError as error:
                 where = f"the cell {cell.id}" + (f" on {bed.name}" if bed.name else "")
                 for sentence in error.problems:
-                    placed = sentence if sentence in own else _placed(document, base, steps, sentence)
+                    placed = sentence if sentence in own else _placed(document, base, steps, sentence, read)
                     told.setdefault(placed, where)
     if told:
         lines = [f"{sentence} (in {where})" for sentence, where in told.items()]
@@ -285,13 +287,27 @@ def _plans(
     return plans
 
 
-def _placed(document: Document, base: Document, steps: Sequence[PlanChange], sentence: str) -> str:
+def _installed(document: Document) -> Plan:
+    """The plan. Raises PlanError as well for what it names and is not installed here."""
+    plan = plan_of(document)
+    if unknown := plan.unknown_names():
+        raise PlanError(*unknown)
+    return plan
+
+
+def _placed(
+    document: Document,
+    base: Document,
+    steps: Sequence[PlanChange],
+    sentence: str,
+    read: Callable[[Document], Plan],
+) -> str:
     """A sentence about a patched plan, with the place in the campaign's file of the change that brought it about."""
     if sentence.startswith(f"{document.origin}:") or base.origin == document.origin:
         return sentence
     for count, step in enumerate(steps, 1):
         try:
-            plan_of(patched(base, steps[:count], document))
+            read(patched(base, steps[:count], document))
         except PlanError as error:
             if sentence in error.problems:
                 return f"{document.where(step.place)}: {sentence}"

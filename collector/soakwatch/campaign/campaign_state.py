@@ -59,7 +59,7 @@ def read_all(folder: Path) -> tuple[Outline, CampaignState, History]:
     if planned.keys() >= {cell.id for cell in campaign.cells}:
         campaign = campaign.model_copy(update={"seconds": planned})
     else:
-        campaign = load_campaign(folder / CAMPAIGN_COPY)
+        campaign = load_campaign(folder / CAMPAIGN_COPY, begun=True)
     history = _with_workers(folder, entries, history_of(campaign, folder, entries))
     return campaign, state_of(campaign, folder, history), history
 

@@ -71,7 +71,7 @@ def continued(folder: Path) -> Iterator[tuple[Campaign, Ledger]]:
     entries = read_ledger(folder)
     if not entries or entries[0].kind != kinds.CAMPAIGN:
         raise CampaignError(f"{folder}: its ledger does not begin with a campaign: it was never begun")
-    campaign = load_campaign(folder / CAMPAIGN_COPY)
+    campaign = load_campaign(folder / CAMPAIGN_COPY, begun=True)
     if entries[0].text("digest") != campaign.digest:
         raise CampaignError(
             f"{folder / CAMPAIGN_COPY} is another campaign than the one that was begun in {folder}: undo the change,"

@@ -175,6 +175,8 @@ def _read(file: Path, order: Order) -> Planned:
         runs = sum(campaign.seconds[cell.id] for cell in campaign.cells) * campaign.repeat.at_least
         return Planned(file, CAMPAIGN, campaign.name, bed, runs / max(1, len(names)), digest)
     plan = load_plan(file, values=order.values)
+    if unknown := plan.unknown_names():
+        raise PlanError(*unknown)
     own = next((each.text for each in plan.labels if each.name == TESTBED and each.text), "")
     named = label or own
     return Planned(file, RUN, plan.name, Testbed((named,) if named else (), _hosts(plan)), plan.duration_s, digest)

@@ -16,6 +16,7 @@ from pydantic import Field, ValidationError
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import INSTALLED, Registry
+from soakwatch.core.text import prefixed
 from soakwatch.core.units import plan_seconds, seconds
 from soakwatch.core.validation import problems
 from soakwatch.core.yaml import Document, Path, Plain, Problem, dump, parse, placeless, plan_error
@@ -29,6 +30,7 @@ from soakwatch.plan.parts import NO, YES, Duration, Name, PlanModel, PlanReading
 from soakwatch.plan.phase import NO_DURATION, WHOLE_RUN, Phases, phase_data
 from soakwatch.plan.rule_plan import Rules
 from soakwatch.plan.sink_plan import Sinks
+from soakwatch.plan.source_plan import labelled
 from soakwatch.plan.start_plan import PlannedStart
 from soakwatch.plan.target import Targets, WatchPlan
 from soakwatch.plan.tenant_plan import Tenants
@@ -143,6 +145,19 @@ class Plan(PlanKeys):
         kept = {key: value for key, value in data.items() if key not in _OF_THE_RUN}
         kept |= {"name": f"{self.name}-drill", "duration": seconds_text(duration_s)}
         return read_plan(placeless(kept, self.origin), registry)
+
+    def unknown_names(self) -> tuple[str, ...]:
+        """A sentence for each source that names what is not installed here (a profile, an os, a probe), with its place
+        and the nearest name. Asks no device."""
+        found = []
+        for target in self.targets:
+            for label, source in labelled(target.sources):
+                try:
+                    source.config.require_known()
+                except PlanError as error:
+                    where = f"{source.location}: " if source.location else ""
+                    found += [f"{where}{prefixed(target.name, label, problem)}" for problem in error.problems]
+        return tuple(dict.fromkeys(found))
 
     def labelled(self, given: Mapping[str, str], registry: Registry = INSTALLED) -> Plan:
         """The same plan with these labels, which replace those of the same name. Raises PlanError for too many."""

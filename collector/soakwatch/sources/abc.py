@@ -222,6 +222,12 @@ class SourceConfig(BaseModel):
         Field(default=True, description="no pass without enough polls of this source"),
     ]
 
+    def require_known(self) -> None:
+        """Raises PlanError, one sentence, if a key names what is not installed here: a profile, an os, a probe.
+
+        Asks no device. What only reads a plan does not ask: the record may come from a machine that had it.
+        """
+
     @property
     def asks_device(self) -> bool:
         """Whether a poll is a request to the device itself; False if it asks who polled the device before."""

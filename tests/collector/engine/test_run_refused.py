@@ -41,8 +41,11 @@ targets:
 """
 SENTENCES = [
     "soakwatch: wrong.yaml:4:19: fw snmp: the environment variable SOAKWATCH_X is not set: export it before the run",
-    "soakwatch: wrong.yaml:7:9: sw ssh: there is no os 'cisco_as'; did you mean 'cisco-asa'?",
-    "soakwatch: wrong.yaml:8:9: sw snmp: unknown profile 'arista-eoss'; did you mean 'arista-eos'?",
+    "soakwatch: wrong.yaml:7:9: sw ssh: there is no os 'cisco_as'; did you mean 'cisco-asa'? (all: soakwatch profiles)",
+    (
+        "soakwatch: wrong.yaml:8:9: sw snmp: unknown profile 'arista-eoss'; did you mean 'arista-eos'?"
+        " (all: soakwatch profiles)"
+    ),
 ]
 
 
@@ -71,6 +74,34 @@ def test_a_wrong_plan_ends_a_new_run_at_once_with_every_sentence(
     assert "was removed" in printed.out
     assert "judging" not in printed.out
     assert list((here / "runs").iterdir()) == []
+
+
+def test_a_check_that_asks_no_device_refuses_what_is_not_installed(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Place, nearest name, and where the list is; for each source whose os, profile or probe nobody has. A name that is
+    there is no error, whether the device answers or not."""
+    assert cli.run(["check", "--no-connect", "wrong.yaml"]) == 2
+    assert capsys.readouterr().err.splitlines() == SENTENCES[1:]
+    (here / "probe.yaml").write_text("targets: {me: {sources: [{local: {probes: [lod]}}]}}\nduration: 1s\n")
+    assert cli.run(["check", "--no-connect", "probe.yaml"]) == 2
+    assert "probe.yaml:1:27: me local: there is no probe 'lod'; did you mean 'load'?" in capsys.readouterr().err
+    (here / "right.yaml").write_text(WRONG.replace("cisco_as", "cisco-asa").replace("arista-eoss", "arista-eos"))
+    assert cli.run(["check", "--no-connect", "right.yaml"]) == 0
+
+
+def test_a_campaign_whose_cell_names_an_unknown_profile_is_refused(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The place is that of the value in the campaign's file, and the cell is named."""
+    (here / "base.yaml").write_text(OFF.replace("PORT", "9"))
+    matrix = "{kind: {set: targets.fw.sources.snmp.profile, values: [generic, arista-eoss]}}"
+    (here / "both.yaml").write_text(f"plan: base.yaml\nmatrix: {matrix}\n")
+    assert cli.run(["campaign", "plan", "both.yaml"]) == 2
+    (sentence,) = capsys.readouterr().err.splitlines()
+    assert sentence.startswith("soakwatch: both.yaml:2:")
+    assert "unknown profile 'arista-eoss'; did you mean 'arista-eos'? (all: soakwatch profiles)" in sentence
+    assert sentence.endswith("(in the cell kind=arista-eoss)")
 
 
 @pytest.mark.slow

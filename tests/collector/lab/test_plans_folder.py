@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from tests.collector.lab.conftest import plan_text
 
+from soakwatch.core.errors import PlanError
 from soakwatch.lab.lab_model import LabError, NotAllowedError, Order, UnknownError
 from soakwatch.lab.plans_folder import Planned, PlansFolder, require_open
 
@@ -175,3 +176,18 @@ def test_what_an_operator_may_change(value: str, *, open_to_operators: bool) -> 
         return
     with pytest.raises(NotAllowedError, match="needs the role admin"):
         require_open(("duration=1h", value))
+
+
+def test_a_plan_with_an_unknown_profile_is_refused_when_it_is_submitted(folder: PlansFolder) -> None:
+    """With the place below the folder, the nearest name, and the command that lists them."""
+    (folder.path / "fw" / "typo.yaml").write_text(
+        "duration: 1s\ntargets: {fw: {sources: [{snmp: {host: 192.0.2.1, profile: arista-eoss}}]}}\n"
+    )
+    sentence = (
+        "fw/typo.yaml:2:27: fw snmp: unknown profile 'arista-eoss'; did you mean 'arista-eos'?"
+        " (all: soakwatch profiles)"
+    )
+    with pytest.raises(PlanError) as refused:
+        folder.read(Order("fw/typo.yaml"))
+    assert str(refused.value) == sentence
+    assert {each.plan: each.trouble for each in folder.listed()}["fw/typo.yaml"] == sentence

@@ -73,6 +73,11 @@ class Config(SourceConfig):
         Literal["JSON_IETF", "JSON", "PROTO"] | None, Field(default=None, description="default: the device's choice")
     ]
 
+    def require_known(self) -> None:
+        """Raises PlanError for an unknown profile."""
+        if self.profile is not None:
+            load_profiles()[self.profile]
+
 
 class GnmiPoller:
     """One stream, read by a task; a poll takes the newest reading of each series."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from soakwatch.cli.options import runs_option, set_option
-from soakwatch.core.errors import EXIT_FAIL, EXIT_PASS, EXIT_USAGE
+from soakwatch.core.errors import EXIT_FAIL, EXIT_PASS, EXIT_USAGE, PlanError
 from soakwatch.core.tables import say
 
 if TYPE_CHECKING:
@@ -37,11 +37,11 @@ Sinks are tested without writing to them. A run starts even if a sink is unreach
 keeps the data and sends it once the sink works.
 \b
 Exit codes: 0 no problems; 1 something that the plan names cannot be sampled, or a sink is unreachable; 2 the plan is
-invalid, or a sink rejects its token, organisation or bucket."""
+invalid or names an os, profile or probe that is not there, or a sink rejects its token, organisation or bucket."""
 )
 @click.argument("plan", type=click.Path(path_type=Path))
 @runs_option("Folder of all runs.")
-@click.option("--no-connect", is_flag=True, help="Only parse the plan.")
+@click.option("--no-connect", is_flag=True, help="Only read the plan, and ask no device.")
 @click.option("--verbose", is_flag=True, help="Name the rules, and show each target and all metrics.")
 @set_option
 def command(plan: Path, runs_folder: Path, values: tuple[str, ...], *, no_connect: bool, verbose: bool) -> int:
@@ -57,6 +57,8 @@ def command(plan: Path, runs_folder: Path, values: tuple[str, ...], *, no_connec
     from soakwatch.plan.rule_plan import planned_rules
 
     loaded = load_plan(plan, values=values)
+    if unknown := loaded.unknown_names():
+        raise PlanError(*unknown)
     check_outside(loaded)
     notified = check_notifications(loaded)
     seen = None if no_connect else _look(loaded, runs_folder)

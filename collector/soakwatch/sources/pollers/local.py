@@ -14,6 +14,7 @@ from pydantic import Field
 
 from soakwatch.core.daemon_thread import in_daemon_thread
 from soakwatch.core.errors import PlanError
+from soakwatch.core.suggest import hint
 from soakwatch.sources.abc import SourceConfig, SourceContext, SourceError
 from soakwatch_agent.context import HostContext, watch
 from soakwatch_agent.fingerprint import fingerprint
@@ -42,6 +43,12 @@ class Config(SourceConfig):
         str,
         Field(default="/", description="folder that holds the machine's /proc, /sys and so on"),
     ]
+
+    def require_known(self) -> None:
+        """Raises PlanError for an unknown probe."""
+        for name in self.probes or ():
+            if name not in probe_names():
+                raise PlanError(f"there is no probe {name!r}{hint(name, probe_names())}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +148,7 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> L
 
 
 def _open(config: Config, site: SourceContext) -> LocalPoller:
-    for name in config.probes or ():
-        if name not in probe_names():
-            raise PlanError(f"{site.target}: there is no probe {name!r}: there are {', '.join(sorted(probe_names()))}")
+    config.require_known()
     if not os.path.isdir(os.path.join(config.root, "proc")):  # noqa: PTH112
         raise PlanError(f"{site.target}: root {config.root} has no folder proc, so it is not the root of a machine")
     try:

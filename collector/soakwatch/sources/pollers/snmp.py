@@ -12,7 +12,6 @@ from collections.abc import Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from pathlib import Path
 from typing import Any
 
 from soakwatch.core.errors import PlanError
@@ -451,11 +450,8 @@ async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> S
         )
     if config.context and config.engine != "pysnmp":
         raise PlanError(f"{site.target}: a context needs the other library: add engine: pysnmp")
-    profiles = await asyncio.to_thread(_profiles, config.profiles)
-    if config.profile != "auto":
-        await asyncio.to_thread(profiles.__getitem__, config.profile)
-    elif config.profiles is not None:
-        await asyncio.to_thread(profiles.heads)  # an error in an own profile is reported before the run
+    await asyncio.to_thread(config.require_known)
+    profiles = load_profiles(config.profiles_folder)
     timeout_s = timing(0, config.interval, config.timeout).timeout_s
     share_s = min(_MAX_SHARE_S, timeout_s * _BUDGET * _ASKING / (config.retries + 1))
     manner = SessionOptions(config.engine, share_s, config.retries, config.max_repetitions)
@@ -472,10 +468,6 @@ def has_gufo() -> bool:
     except ModuleNotFoundError:
         return False
     return True
-
-
-def _profiles(folder: str | None) -> Profiles:
-    return load_profiles(Path(folder).expanduser() if folder else None)
 
 
 def _excluded(target: str, config: Config, profile: Profile) -> frozenset[str]:

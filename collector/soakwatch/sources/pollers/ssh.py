@@ -23,6 +23,8 @@ from soakwatch.sources.transport.ssh.ssh_connection import SshConnection
 from soakwatch_agent.context import watch
 from soakwatch_agent.host import probe_names
 
+_NO_DRIVER = ("auto", "linux")
+
 
 class Config(SourceConfig, Access):
     """Keys of the source ``ssh``."""
@@ -69,16 +71,24 @@ class Config(SourceConfig, Access):
         Field(default=None, description="commands of a CLI driver; default: the driver's own"),
     ]
 
+    def require_known(self) -> None:
+        """Raises PlanError for an unknown os or probe."""
+        if self.os not in _NO_DRIVER:
+            from soakwatch.sources.profiles.loading import require_os
+
+            require_os(self.os, _NO_DRIVER)
+        for name in self.probes or ():
+            if name not in probe_names():
+                raise PlanError(f"there is no probe {name!r}{hint(name, probe_names())}")
+
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
     """Connects, finds out what the device is, and makes its poller. Raises SourceError and PlanError."""
-    if config.os not in ("auto", "linux") and config.os not in _drivers():
-        known = ("auto", "linux", *_drivers())
-        raise PlanError(f"{site.target}: there is no os {config.os!r}{hint(config.os, known)}")
+    config.require_known()
     wish = _wish(config, site)
     line = await stack.enter_async_context(SshConnection(config, site.folder, _device_timeout_s(config)))
     await line.connection()
-    if config.os in ("auto", "linux"):
+    if config.os in _NO_DRIVER:
         try:
             return await _start_linux(line, wish, site, stack)
         except NoShellError as refused:
@@ -109,9 +119,6 @@ def _device_timeout_s(config: Config) -> float:
 
 
 def _wish(config: Config, site: SourceContext) -> LinuxOptions:
-    for name in config.probes or ():
-        if name not in probe_names():
-            raise PlanError(f"{site.target}: there is no probe {name!r}{hint(name, probe_names())}")
     try:
         watches = tuple(watch(each.name, each.how, each.what) for each in site.processes)
     except ValueError as error:

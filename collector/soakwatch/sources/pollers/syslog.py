@@ -62,6 +62,11 @@ class Config(SourceConfig):
         Field(default=64, ge=1, le=4096, description="connections that may be open at a time"),
     ]
 
+    def require_known(self) -> None:
+        """Raises PlanError for an unknown profile."""
+        if self.profile is not None:
+            load_profiles()[self.profile]
+
 
 class _Reader:
     """Makes an event of a line that matches a pattern, and counts lines by severity."""

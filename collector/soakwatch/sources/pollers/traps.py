@@ -67,6 +67,10 @@ class Config(SourceConfig):
     profile: Annotated[str, Field(default="generic", description="profile with the device's own traps")]
     storm: StormLimit
 
+    def require_known(self) -> None:
+        """Raises PlanError for an unknown profile."""
+        load_profiles()[self.profile]
+
 
 class TrapPoller:
     """What arrived since the previous poll. Each poll is answered, also if nothing arrived."""

@@ -40,11 +40,15 @@ class File:
     platform: Platform | None
 
 
+SEE_PROFILES = " (all: soakwatch profiles)"
+"""The end of an error about a name of a profile: where the list is."""
+
+
 class UnknownProfileError(PlanError):
     """There is no such profile; ``tail`` is its name and the nearest one."""
 
     def __init__(self, tail: str) -> None:
-        super().__init__(f"unknown profile {tail}")
+        super().__init__(f"unknown profile {tail}{SEE_PROFILES}")
         self.tail = tail
 
 

@@ -23,7 +23,7 @@ from soakwatch.core.yaml import Document, Problem, parse, plan_error, read_text
 from soakwatch.sources.platforms.platform import Platform
 from soakwatch.sources.platforms.platform_section import PlatformShape, read_platform
 from soakwatch.sources.profiles.compile import Checker
-from soakwatch.sources.profiles.inherit import File, UnknownProfileError, assemble
+from soakwatch.sources.profiles.inherit import SEE_PROFILES, File, UnknownProfileError, assemble
 from soakwatch.sources.profiles.profile_keys import HeadShape, ProfileShape
 from soakwatch.sources.profiles.profile_model import Clause, Profile, ProfileHead
 
@@ -185,12 +185,18 @@ def platform_names() -> tuple[str, ...]:
     return tuple(sorted(file.stem for file in shipped().glob("*.yaml") if _OWN_CLI.search(read_text(file))))
 
 
+def require_os(name: str, also: tuple[str, ...] = ()) -> None:
+    """Raises PlanError, with the nearest name, for a name that is neither one of ``platform_names`` nor in ``also``."""
+    known = (*also, *platform_names())
+    if name not in known:
+        raise PlanError(f"there is no os {name!r}{hint(name, known)}{SEE_PROFILES}")
+
+
 @cache
 def platform(name: str) -> Platform:
     """The platform of one of ``platform_names``: of its file no more is read than that takes. Raises PlanError for
     another name, with the nearest."""
-    if name not in platform_names():
-        raise PlanError(f"unknown os {name!r}{hint(name, platform_names())}")
+    require_os(name)
     document, shape = _shipped_cli(name)
     found, wrong = _platform(name, document, shape)
     if found is None or wrong:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from soakwatch.core.errors import PlanError
 from soakwatch.core.suggest import hint
 from soakwatch.core.units import show_seconds
 from soakwatch.record.model import Values
@@ -94,7 +95,10 @@ async def read_prometheus(
     folder: Path, name: str, wanted: Wanted, command: Sequence[str], progress: Callable[[str], None]
 ) -> ImportedRun:
     """Makes a record in ``folder``. Raises DataError, PlanError and RecordError."""
-    entries = chosen_entries(wanted.config, "--map")
+    try:
+        entries = chosen_entries(wanted.config)
+    except PlanError as error:
+        raise PlanError(f"--map: {error}") from None
     try:
         read = await _read_all(wanted, entries, progress)
     except SourceError as error:

@@ -107,6 +107,13 @@ class Config(WebConfig):
             raise ValueError("step is missing: write how often that Prometheus scrapes, such as step: 15s")
         return self
 
+    def require_known(self) -> None:
+        """Raises PlanError for an unknown map."""
+        installed = installed_maps()
+        for name in self.maps or ():
+            if name not in installed:
+                raise PlanError(f"unknown map {name!r}{hint(name, installed)}")
+
     @property
     def asks_device(self) -> bool:
         """A page is the device's; a Prometheus has polled it before."""
@@ -151,12 +158,10 @@ class PrometheusPoller:
         return Facts({"page": shown(self._config.url), "mapped names": str(used)}, (), tuple(notes))
 
 
-def chosen_entries(config: Config, where: str) -> list[MapEntry]:
+def chosen_entries(config: Config) -> list[MapEntry]:
     """The mappings of a source, its own first. Raises PlanError for an unknown map."""
+    config.require_known()
     installed = installed_maps()
-    for name in config.maps or ():
-        if name not in installed:
-            raise PlanError(f"{where}: unknown map {name!r}{hint(name, installed)}")
     chosen = [installed[name] for name in (installed if config.maps is None else config.maps)]
     return [*config.metrics, *(entry for each in chosen for entry in each.metrics)]
 
@@ -164,7 +169,7 @@ def chosen_entries(config: Config, where: str) -> list[MapEntry]:
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> PrometheusPoller | SeriesPoller:
     """Opens the client. Raises PlanError for an unknown map, SourceError for a pinned server that is another, and for a
     Prometheus that does not answer as one."""
-    entries = chosen_entries(config, site.target)
+    entries = chosen_entries(config)
     access = await web_access(config, site.target, timing(0, site.interval_s, config.timeout).timeout_s, stack)
     if not config.query:
         return PrometheusPoller(config, access, Mapper(entries, config.keep))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
@@ -45,6 +46,22 @@ class Config(SourceConfig):
     without: Annotated[list[str], Field(default_factory=list, description="not these groups of the profile")]
     max_repetitions: Annotated[int, Field(default=20, ge=1, le=200, description="rows of the first GETBULK")]
     retries: Annotated[int, Field(default=1, ge=0, le=5, description="repeats of a request within a poll")]
+
+    def require_known(self) -> None:
+        """Raises PlanError for an unknown profile, a wrong one, and a folder of profiles that is not there."""
+        if self.profile != "auto" or self.profiles is not None:
+            from soakwatch.sources.profiles.loading import load_profiles  # a plan is read without it
+
+            profiles = load_profiles(self.profiles_folder)
+            if self.profile != "auto":
+                profiles[self.profile]
+            else:
+                profiles.heads()
+
+    @property
+    def profiles_folder(self) -> Path | None:
+        """The folder with the user's own profiles."""
+        return Path(self.profiles).expanduser() if self.profiles else None
 
 
 def access_of(config: Config) -> Access:
