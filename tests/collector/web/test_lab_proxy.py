@@ -102,3 +102,16 @@ def test_people_log_in_at_the_proxy_of_the_documentation(through: tuple[str, Lab
         assert client.get("/api/lab", headers={"authorization": f"Bearer {OWN}"}).status_code == 401, (
             "nginx wants its own"
         )
+
+
+def test_a_badge_is_shown_to_everybody_and_nothing_else(through: tuple[str, Lab]) -> None:
+    """The location of the documentation lets the newest run's badge through; as who, no client can say."""
+    url, _ = through
+    forged = {"x-remote-user": "root", "x-remote-role": "admin"}
+    with httpx.Client(base_url=url, verify=False, trust_env=False, timeout=240, headers=forged) as client:
+        shown = client.get("/api/badge.svg")
+        assert (shown.status_code, shown.headers["content-type"]) == (200, "image/svg+xml")
+        again = client.get("/api/badge.svg", headers={"if-none-match": shown.headers["etag"]})
+        assert again.status_code == 304, "a cache asks, and gets no copy"
+        for path in ("/api/runs/run/badge.svg", "/api/badge.svg/../runs", "/api/runs", "/"):
+            assert client.get(path).status_code == 401

@@ -53,10 +53,10 @@ def _verdict_text(folder: Path) -> str:
             written = _written(folder)
             if written is not None:
                 return written
-        return render_json(_verdict_so_far(view, goes_on=is_written(folder)))
+        return render_json(verdict_so_far(view, goes_on=is_written(folder)))
 
 
-def _verdict_so_far(view: RecordView, *, goes_on: bool) -> Verdict:
+def verdict_so_far(view: RecordView, *, goes_on: bool) -> Verdict:
     """The fold of the recorded findings, without judging again; of the final ones if there are any."""
     final = view.meta("verdict")
     window, planned = view.window(), Planned.of(view)
