@@ -157,6 +157,39 @@ def test_a_server_that_is_killed_loses_neither_runs_nor_queue_nor_schedules(lab:
     assert stop == {"reason": "the rack is needed", "by": "server token (admin)"}
 
 
+def test_a_run_goes_on_by_itself_after_a_power_failure(lab: LabServer) -> None:
+    """Server and run are gone at once; the next server resumes the run in its folder, whose record says who did so, and
+    that nobody looked meanwhile. The list says it too."""
+    lab.soakwatch("submit", "long.yaml")
+    wait_until(lambda: lab.ids("running") == [1], "the start of the run")
+    folder = lab.folder / "runs" / str(lab.state()["running"][0]["run"])
+
+    def polled() -> bool:
+        if not (folder / "record.sqlite").is_file():
+            return False
+        with RecordView.open(folder) as view:
+            return any(view.last_due_ns().values())
+
+    wait_until(polled, "the first poll")
+    lab.kill()
+    lab.end_everything()
+    lab.again()
+    wait_until(lambda: "goes on by itself" in str(lab.state()["running"]), "the run going on")
+    assert "its processes were killed; it goes on by itself, 1 of 3 times" in lab.soakwatch("queue", "list").stdout
+
+    def told() -> list[str]:
+        with RecordView.open(folder) as view:
+            events = [stored.event for stored in view.events()]
+        return [event.detail.get("action", event.kind) for event in events if event.kind in {"run.action", "gap"}]
+
+    wait_until(lambda: {"resume", "gap"} <= set(told()), "the record says so")
+    assert told().count("start") == 2
+    assert lab.soakwatch("queue", "cancel", "1").returncode == 0
+    wait_until(lambda: lab.ids("running") == [], "the end of the run")
+    with RecordView.open(folder) as view:
+        assert view.meta("verdict") is not None
+
+
 @pytest.mark.slow
 def test_the_verdicts_of_real_runs_are_exit_codes(lab: LabServer) -> None:
     """Of one that passes, fails, is inconclusive, cannot start, is killed; and a campaign's is that of all its runs."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from shutil import rmtree
 
 from soakwatch.campaign.folder import CAMPAIGNS
+from soakwatch.campaign.ledger import LEDGER
 from soakwatch.campaign.locks import held, testbed_file
 from soakwatch.core.errors import RecordError, SoakwatchError
 from soakwatch.core.event_kinds import RUN_ACTION
@@ -23,6 +24,7 @@ from soakwatch.lab.job_files import (
     ALIVE,
     BEGUN,
     KILL,
+    RESULT,
     STOP,
     holder,
     is_alive,
@@ -33,13 +35,15 @@ from soakwatch.lab.job_files import (
 )
 from soakwatch.lab.lab import KEPT_JOBS, Lab
 from soakwatch.lab.lab_model import SERVER, VERDICTS, AuditEntry, Job, JobState, Testbed
-from soakwatch.lab.plans_folder import CAMPAIGN, Planned
+from soakwatch.lab.plans_folder import CAMPAIGN, Planned, begun_plan
 from soakwatch.record import RecordView
 from soakwatch.runs.catalog import RECORD, new_folder
 from soakwatch.runs.mark_event import EventRequest, moment_text, record_event
 from soakwatch.runs.run_state import StateReader
 from soakwatch.runs.stop_run import stop_run
 
+MOST_RESUMED = 3
+"""How often a job that was cut off goes on by itself: what kills it each time would do so for ever."""
 AT_ONCE = 4
 """Runs on different testbeds that may go on at once: each costs the monitor's machine CPU."""
 _TICK_S = 0.5
@@ -138,6 +142,13 @@ class Dispatcher:
                 self._lab.store.put_job(replace(job, state=JobState.QUEUED, begin_ns=None, folder=""))
             return
         ended = _ended(job, folder, self._lab)
+        if ended.state is JobState.BROKEN:
+            left = self._why_left(ended, folder)
+            if not left:
+                times = f"{job.resumed + 1} of {MOST_RESUMED} times"
+                self._lab.go_on(replace(job, folder=ended.folder), f"{ended.reason}; it goes on by itself, {times}")
+                return
+            ended = replace(ended, reason=f"{ended.reason}{left}")
         with self._lab.store.change():
             self._lab.store.put_job(ended)
             words = ended.verdict or str(ended.state)
@@ -145,6 +156,29 @@ class Dispatcher:
                 AuditEntry(self._lab.now_ns(), SERVER, "end", ended.order.plan, ended.id, ended.schedule, ended.folder,
                      f"{words}: {ended.reason}" if ended.reason else words, told=True)
             )  # fmt: skip
+
+    def _why_left(self, broken: Job, folder: Path) -> str:
+        """Why a job that was broken off is left, and what goes on with it; "" if it goes on by itself, as a unit with
+        ``run --resume-unfinished`` does."""
+        what_now = f": {_what_now(broken, self._lab.runs)}"
+        result = read_result(folder)
+        if broken.kill or (result is not None and result.exit_code >= 0 and not broken.folder):
+            return what_now
+        if broken.stop_ns is not None:
+            return f"; {broken.stopped_by} wanted it to end{what_now}"
+        if not self._lab.runs_plans:
+            return f"; this server runs no plans{what_now}"
+        if broken.resumed >= MOST_RESUMED:
+            return f"; it went on {MOST_RESUMED} times by itself{what_now}"
+        if broken.kind == CAMPAIGN or not broken.folder:
+            return ""
+        from soakwatch.engine.start import check_resumable  # heavy: most jobs end
+
+        try:
+            check_resumable(self._lab.runs / broken.folder)
+        except SoakwatchError as error:
+            return f"; {error}"
+        return ""
 
     def _ask_to_stop(self, job: Job, folder: Path) -> None:
         """Ask a run by an event of its record, which says who and why; else, and a campaign, as by Ctrl-C."""
@@ -193,7 +227,7 @@ class Dispatcher:
         """Start a job, or end it as refused; False if its testbed turned out to be another, so that it waits."""
         lab = self._lab
         try:
-            planned = lab.plans.read(job.order)
+            planned = begun_plan(job, lab.plans.path) if job.resumes else lab.plans.read(job.order)
         except SoakwatchError as error:
             self._refuse(job, str(error))
             return False
@@ -204,7 +238,11 @@ class Dispatcher:
             if any(job.testbed.conflicts(other.testbed) for other in lab.store.jobs(JobState.RUNNING)):
                 return False
         folder = job_folder(lab.runs, job.id)
-        rmtree(folder, ignore_errors=True)
+        if job.resumed and folder.is_dir():  # what it printed before stays
+            for left in (RESULT, BEGUN, STOP, KILL, _ASKED):
+                (folder / left).unlink(missing_ok=True)
+        else:
+            rmtree(folder, ignore_errors=True)
         make_private_folder(folder)
         if (alive := take_lock(folder / ALIVE)) is None:
             return False
@@ -351,17 +389,26 @@ def _ended(job: Job, folder: Path, lab: Lab) -> Job:
         kept = job.folder if place.exists() and (job.resumes or not discard(place)) else ""
         return replace(job, state=JobState.REFUSED, end_ns=end_ns, reason=last, folder=kept)
     how = "its processes were killed" if code is None else f"its command ended with code {code}"
+    if code is not None and code < 0:
+        how = f"its command was killed by signal {-code}"
     if job.kill:
         how = f"killed by {job.stopped_by}"
-    if job.kind != CAMPAIGN and not (place / RECORD).is_file():
+    said = f" ({last})" if last and code is not None else ""
+    if not (place / (LEDGER if job.kind == CAMPAIGN else RECORD)).is_file():
         with suppress(OSError):
             place.rmdir()
         return replace(
-            job, state=JobState.BROKEN, end_ns=end_ns, folder="", reason=f"{how} before its first poll: submit it again"
+            job, state=JobState.BROKEN, end_ns=end_ns, folder="", reason=f"{how} before its first poll{said}"
         )
-    again = f"soakwatch {'campaign resume' if job.kind == CAMPAIGN else 'resume'} {place} goes on with it"
-    words = f"{how}: {again}" + (f" ({last})" if last and code is not None else "")
-    return replace(job, state=JobState.BROKEN, end_ns=end_ns, reason=words)
+    return replace(job, state=JobState.BROKEN, end_ns=end_ns, reason=f"{how}{said}")
+
+
+def _what_now(broken: Job, runs: Path) -> str:
+    """What goes on with a job that was broken off."""
+    if not broken.folder:
+        return "submit it again"
+    resume = "campaign resume" if broken.kind == CAMPAIGN else "resume"
+    return f"soakwatch {resume} {runs / broken.folder} goes on with it"
 
 
 def _recorded(run: Path) -> tuple[str | None, str]:

@@ -31,7 +31,7 @@ from soakwatch.lab.lab_model import (
     UnknownError,
     User,
 )
-from soakwatch.lab.plans_folder import CAMPAIGN, Planned, PlansFolder, require_open
+from soakwatch.lab.plans_folder import CAMPAIGN, Planned, PlansFolder, begun_plan, require_open
 from soakwatch.runs.mark_event import moment_text
 
 MAX_QUEUED, MAX_SCHEDULES = 500, 200
@@ -153,11 +153,11 @@ class Lab:
         return job
 
     def resume(self, number: int, user: User) -> Job:
-        """Queue a job that goes on with one that was broken off, in the same folder. Raises LabError, PlanError."""
+        """Queue a job that goes on with one that was broken off, in the same folder. Raises LabError."""
         broken = self.job(number)
         if broken.state is not JobState.BROKEN or not broken.folder:
             raise ConflictError(f"job {number} was not broken off ({broken.state}): submit its plan again")
-        planned = self.plans.read(broken.order)
+        planned = begun_plan(broken, self.plans.path)
         with self.store.change():
             for other in (*self.store.jobs(JobState.QUEUED), *self.store.jobs(JobState.RUNNING)):
                 if other.resumes == broken.folder:
@@ -167,6 +167,24 @@ class Lab:
             self._note(user, "resume", job, f"of job {number}")
         self.wake()
         return job
+
+    def go_on(self, job: Job, words: str) -> None:
+        """Put a job whose processes were killed back into the queue, before all that wait: it goes on in its folder, or
+        begins if that has nothing."""
+        again = replace(
+            job,
+            state=JobState.QUEUED,
+            begin_ns=None,
+            end_ns=None,
+            folder="",
+            resumes=job.folder,
+            resumed=job.resumed + 1,
+            rank=min((other.rank for other in self.store.jobs(JobState.QUEUED)), default=job.rank + 1) - 1,
+            note=words,
+        )
+        with self.store.change():
+            self.store.put_job(again)
+            self._note(SERVER, "resume" if job.folder else "requeue", again, words)
 
     def move(self, number: int, to: str, user: User) -> Job:
         """Move a job that waits: ``up`` or ``down`` by one, or to the ``top``. Raises LabError."""

@@ -100,9 +100,9 @@ class Job:
 
     ``kind`` is "run" or "campaign". ``rank`` orders those that wait. ``schedule`` made it for the time ``due_ns``.
     ``folder`` is the folder of its run or campaign below that of all runs, "" before it begins; ``resumes`` that of one
-    that was broken off, with which it goes on. ``stop_ns`` is when it was asked to end, and ``kill`` that it did not,
-    so that somebody wants its processes killed. ``note`` is what else is to be known, such as that the plan was changed
-    while it waited.
+    that was broken off, with which it goes on; ``resumed`` how often the server let it go on by itself. ``stop_ns`` is
+    when it was asked to end, ``kill`` that it did not, so that somebody wants its processes killed. ``note`` is what
+    else is to be known, such as that the plan was changed while it waited.
     """
 
     id: int
@@ -128,6 +128,7 @@ class Job:
     note: str = ""
     resumes: str = ""
     kill: bool = False
+    resumed: int = 0
 
     @property
     def over(self) -> bool:

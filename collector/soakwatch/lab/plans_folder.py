@@ -16,7 +16,7 @@ from soakwatch.campaign.campaign_file import load_campaign
 from soakwatch.core.errors import PlanError, SoakwatchError
 from soakwatch.core.suggest import hint
 from soakwatch.core.yaml import parse, read_text
-from soakwatch.lab.lab_model import TESTBED, LabError, NotAllowedError, Order, Testbed, UnknownError
+from soakwatch.lab.lab_model import TESTBED, Job, LabError, NotAllowedError, Order, Testbed, UnknownError
 from soakwatch.plan import Plan, load_plan, plan_from_text
 from soakwatch_model.roles import MONITOR
 
@@ -44,6 +44,11 @@ class Planned:
     testbed: Testbed
     planned_s: float
     digest: str
+
+
+def begun_plan(job: Job, plans: Path) -> Planned:
+    """What a job runs that goes on with what was begun: the plan is in its record, whatever became of the file."""
+    return Planned(plans / job.order.plan, job.kind, "", job.testbed, job.planned_s, job.digest)
 
 
 @dataclass(frozen=True, slots=True)

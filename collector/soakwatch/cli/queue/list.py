@@ -52,7 +52,8 @@ def command(as_json: bool, server: str | None, token: str | None, ca: str | None
 
 def _going(job: Mapping[str, object]) -> tuple[str, ...]:
     since = f"since {_short(job['begin'])}, planned for {job['planned']}"
-    return str(job["id"]), "stopping" if job["stopping"] else "running", *_what(job), since
+    note = f"; {job['note']}" if job["note"] else ""
+    return str(job["id"]), "stopping" if job["stopping"] else "running", *_what(job), f"{since}{note}"
 
 
 def _waiting(job: Mapping[str, object]) -> tuple[str, ...]:
@@ -60,7 +61,8 @@ def _waiting(job: Mapping[str, object]) -> tuple[str, ...]:
 
 
 def _over(job: Mapping[str, object]) -> tuple[str, ...]:
-    return str(job["id"]), str(job["verdict"] or job["state"]), *_what(job), str(job["run"]), str(job["reason"])[:120]
+    reason = str(job["reason"])[: 120 if job["verdict"] else 400]  # of one without a verdict it ends with what to do
+    return str(job["id"]), str(job["verdict"] or job["state"]), *_what(job), str(job["run"]), reason
 
 
 def _what(job: Mapping[str, object]) -> tuple[str, str, str]:
