@@ -1,13 +1,14 @@
 """Lines of a sink as metrics of OpenTelemetry: gauges, and counters as monotonic sums with a start time.
 
 A counter is raw: it counts since the device says so, not since the run began. Its stream starts with the run; when the
-value falls, what counts began anew, and the stream starts again at the last sample before that. (A process of this sink
-that is started anew amid a run knows of no earlier fall: its streams start with the run.)
+value falls, what counts began anew, and the stream starts again at the last sample before that. What an earlier process
+of this sink sent is recalled from the record.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -32,6 +33,7 @@ from soakwatch_otlp.line_parts import LineParts, parts_of
 _STAMP = re.compile(r"(\d{8}T\d{6}Z)-")
 _OWN = "soakwatch_"
 _MAX_INTEGER = 2**63 - 1
+_MOST_STARTS = 100  # of a counter, the last of them: no more is sent again
 _FIELDS: Mapping[str, Mapping[str, tuple[str, str, str]]] = {
     "soakwatch_poll": {
         "ok": ("soakwatch.poll.ok", "1", "1 for a poll that was answered, 0 for one that was lost"),
@@ -61,8 +63,9 @@ Attributes = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class _Point:
-    """One value of one metric of one object, and of which resource."""
+    """One value of one metric of one object, and of which resource: a run, mostly with a target."""
 
+    of: tuple[str, str]
     resource: Attributes
     metric: str
     unit: str
@@ -75,11 +78,25 @@ class _Point:
 
 @dataclass(slots=True)
 class _Stream:
-    """A counter as it was sent: when it began to count, and its last sample."""
+    """A counter as it was sent: when it began to count, ascending, and its last sample."""
 
-    start_ns: int
+    starts_ns: list[int]
     time_ns: int
     value: float
+
+    def take(self, time_ns: int, value: float) -> None:
+        """A sample; one that is sent again says nothing new."""
+        if time_ns <= self.time_ns:
+            return
+        if value < self.value:
+            self.starts_ns.append(self.time_ns)
+            del self.starts_ns[1:-_MOST_STARTS]
+        self.time_ns, self.value = time_ns, value
+
+    def start_ns(self, time_ns: int) -> int:
+        """Since when what counted at that time had counted: also of a sample that is sent again."""
+        before = bisect_left(self.starts_ns, time_ns)
+        return self.starts_ns[before - 1] if before else time_ns
 
 
 @dataclass(slots=True)
@@ -88,7 +105,7 @@ class Points:
 
     resource: Mapping[str, str] = field(default_factory=dict)
     _labels: dict[str, Attributes] = field(default_factory=dict)
-    _streams: dict[tuple[Attributes, str, Attributes], _Stream] = field(default_factory=dict)
+    _streams: dict[tuple[tuple[str, str], str, Attributes], _Stream] = field(default_factory=dict)
     _newest_ns: dict[str, int] = field(default_factory=dict)
 
     def data(self, lines: Iterable[bytes]) -> tuple[MetricsData, int]:
@@ -102,6 +119,13 @@ class Points:
                 count += 1
         return MetricsData([_resource(resource, metrics) for resource, metrics in grouped.items()]), count
 
+    def recall(self, lines: Iterable[bytes]) -> None:
+        """Take note of the counters in lines that were sent before."""
+        for line in lines:
+            for point in self._points(parts_of(line)):
+                if point.counter:
+                    self._stream(point).take(point.time_ns, point.value)
+
     def _points(self, line: LineParts) -> Iterator[_Point]:
         tags = dict(line.tags)
         run = tags.pop("run", "")
@@ -110,7 +134,8 @@ class Points:
             self._labels[run] = tuple(
                 sorted((f"soakwatch.label.{key.removeprefix('label_')}", value) for key, value in labels.items())
             )
-        resource = self._resource(run, tags.pop("target", ""), tags.pop("role", ""))
+        of = run, tags.pop("target", "")
+        resource = self._resource(*of, tags.pop("role", ""))
         if not line.name.startswith(_OWN):
             self._newest_ns[run] = max(line.time_ns, self._newest_ns.get(run, 0))
             known = BY_NAME.get(line.name)
@@ -119,7 +144,7 @@ class Points:
                 unit, about = ("", "") if known is None else (known.unit, known.about)
                 counter = known is not None and known.kind == COUNTER
                 attributes = tuple(sorted(tags.items()))
-                yield _Point(resource, line.name, unit, about, attributes, line.time_ns, value, counter)
+                yield _Point(of, resource, line.name, unit, about, attributes, line.time_ns, value, counter)
             return
         time_ns = max(line.time_ns, self._newest_ns.get(run, 0)) if line.name in _OF_NOW else line.time_ns
         for word in ("verdict", "outcome"):  # what the rank stands for
@@ -129,7 +154,7 @@ class Points:
         for key, (metric, unit, about) in _FIELDS.get(line.name, {}).items():
             value = line.fields.get(key)
             if isinstance(value, int | float):
-                yield _Point(resource, metric, unit, about, attributes, time_ns, value)
+                yield _Point(of, resource, metric, unit, about, attributes, time_ns, value)
 
     def _resource(self, run: str, target: str, role: str) -> Attributes:
         own = {
@@ -150,17 +175,17 @@ class Points:
         return NumberDataPoint(dict(point.attributes), start_ns, point.time_ns, value)
 
     def _start_ns(self, point: _Point) -> int:
-        # The phase is an attribute of a point, and its counter goes on through all phases.
+        stream = self._stream(point)
+        stream.take(point.time_ns, point.value)
+        return stream.start_ns(point.time_ns)
+
+    def _stream(self, point: _Point) -> _Stream:
+        # The phase is an attribute of a point, and its counter goes on through all phases; labels may come later.
         plain = tuple(pair for pair in point.attributes if pair[0] != "phase")
-        key = point.resource, point.metric, plain
-        stream = self._streams.get(key)
-        if stream is None:
-            stream = self._streams[key] = _Stream(_run_start_ns(point.resource, point.time_ns), 0, point.value)
-        if point.time_ns > stream.time_ns:  # not what is sent again
-            if point.value < stream.value:
-                stream.start_ns = stream.time_ns
-            stream.time_ns, stream.value = point.time_ns, point.value
-        return min(stream.start_ns, point.time_ns)
+        key = point.of, point.metric, plain
+        if key not in self._streams:
+            self._streams[key] = _Stream([_run_start_ns(point.of[0], point.time_ns)], 0, point.value)
+        return self._streams[key]
 
 
 def _resource(
@@ -178,9 +203,9 @@ def _resource(
     return ResourceMetrics(Resource(dict(attributes)), [ScopeMetrics(_SCOPE, made, "")], "")
 
 
-def _run_start_ns(resource: Attributes, time_ns: int) -> int:
+def _run_start_ns(run: str, time_ns: int) -> int:
     """When the run began, by its name; else the time of the first sample."""
-    stamp = _STAMP.match(dict(resource).get("soakwatch.run", ""))
+    stamp = _STAMP.match(run)
     if stamp is None:
         return time_ns
     began = datetime.strptime(stamp[1], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import requests
@@ -136,6 +136,10 @@ class Writer:
     def size(self) -> int:
         """Lines of a request; fewer after the receiver was slow."""
         return self._size
+
+    def recall(self, lines: Iterable[bytes]) -> None:
+        """Takes note of where counters that an earlier process sent began anew."""
+        self._points.recall(lines)
 
     def write(self, lines: Block) -> None:
         """Writes all lines, or raises SinkUnavailableError; writing the same lines again changes nothing."""

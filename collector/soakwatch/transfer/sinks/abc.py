@@ -13,9 +13,9 @@ a process of its own, so it may block; writing the same lines twice must do no h
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from soakwatch.transfer.sinks.block import Block
 
@@ -75,6 +75,15 @@ class Sink(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class Recalls(Protocol):
+    """A sink whose lines depend on what was sent before it was opened."""
+
+    def recall(self, lines: Iterable[bytes]) -> None:
+        """Take note of lines that were sent (``earlier_falls``), and send nothing. Called once, before any write."""
+        ...
 
 
 class Destination(Protocol):

@@ -17,7 +17,7 @@ from soakwatch.record import RecordView
 from soakwatch.record.backlog import cursor_numbers, cursor_text
 from soakwatch.record.follow import Batch, News, Table, Tail
 from soakwatch.record.model import OUTCOMES, SeriesKey, Source, source_label
-from soakwatch.transfer.sinks.abc import Sink, SinkUnavailableError
+from soakwatch.transfer.sinks.abc import Recalls, Sink, SinkUnavailableError
 from soakwatch.transfer.sinks.annotations import Events, FindingLines, MomentLines
 from soakwatch.transfer.sinks.block import Block, ahead, gathered
 from soakwatch.transfer.sinks.late_polls import LateAnswers
@@ -145,12 +145,15 @@ class Feed:
         self._over = False if beside_run else None  # whether the record is complete; None: to be found out
         self._pending: tuple[News, str] | None = None
         self._findings_s = -FINDINGS_EVERY_S
+        self._recalls = isinstance(sink, Recalls) and bool(cursor)
 
     def step(self) -> bool:
         """Write what the previous step read, as the phases of its time are known now; True if there is more.
 
         Raises RecordError, and FeedStoppedError if it is stopped.
         """
+        if self._recalls:
+            self._recall()
         self._go_back()
         pending = self._pending
         news = self._tail.news()
@@ -187,6 +190,14 @@ class Feed:
         self._over = True
         lines, verdict = self._lines_of_run()
         self._send_lines([verdict, *lines])
+
+    def _recall(self) -> None:
+        from soakwatch.transfer.sinks.earlier_falls import earlier_falls
+
+        assert isinstance(self._sink, Recalls)
+        with RecordView.open(self._path) as view:
+            self._sink.recall(earlier_falls(view, self._run))
+        self._recalls = False
 
     def _go_back(self) -> bool:
         """Go back to a position before a broken connection; True if it broke."""

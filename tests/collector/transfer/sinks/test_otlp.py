@@ -19,8 +19,10 @@ from soakwatch.core.errors import PlanError
 from soakwatch.core.labels import LABELS_KEY, labels_json
 from soakwatch.plan import plan_from_text
 from soakwatch.record import RecordView, SeriesKey
+from soakwatch.record.backlog import cursor_text
 from soakwatch.transfer.sinks.abc import Destination, RefusedLine, SinkUnavailableError
 from soakwatch.transfer.sinks.block import Block
+from soakwatch.transfer.sinks.feed import Feed
 from soakwatch.transfer.sinks.push import push
 from soakwatch.transfer.sinks.registry import destinations
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
@@ -217,6 +219,48 @@ def test_what_is_sent_again_is_no_restart() -> None:
     assert count == 1
     (point,) = odd.resource_metrics[0].scope_metrics[0].metrics[0].data.data_points
     assert dict(point.attributes or {}) == {"process": "a,b=c é"}
+
+
+def test_a_sink_that_is_started_again_knows_when_its_counters_began(receiver: OtlpReceiver, recorded: Path) -> None:
+    """It was killed after the counter had begun anew: each sample has the start that it would have had, also what is
+    sent again from before that, and a fall between the two processes is none that is missed."""
+    push(recorded, RUN, sink_of(receiver.url), 60)
+    whole = {point.time_ns: point.start_ns for point in of(receiver.points(), "system.context_switches")}
+    for sent in (50, 40, 20):
+        with RecordView.open(recorded) as view:
+            cursor = cursor_text({source.id: sent for source in view.sources()})
+        before = len(receiver.points())
+        sink = sink_of(receiver.url).open(lambda _: None)
+        Feed(recorded, RUN, sink, threading.Event(), lambda _: None, cursor).finish()
+        sink.close()
+        again = {point.time_ns: point.start_ns for point in of(receiver.points()[before:], "system.context_switches")}
+        assert len(again) == 60 - sent
+        assert again == {time_ns: whole[time_ns] for time_ns in again}
+
+
+def test_a_restart_that_is_sent_again_keeps_both_starts() -> None:
+    """What is replayed from before a fall began when it began, whatever came since; labels that come later change
+    nothing, nor do attributes of the plan."""
+    points = Points({"service.instance.id": "mine"})
+
+    def starts(*samples: tuple[str, int, int]) -> list[int]:
+        lines = [
+            b"system.context_switches,run=%s,target=%b value=%d %d"
+            % (RUN.encode(), target.encode(), value, T0 + at * SECOND)
+            for target, value, at in samples
+        ]
+        data, _ = points.data(lines)
+        return [
+            round((point.start_time_unix_nano - T0) / SECOND)
+            for resource in data.resource_metrics
+            for metric in resource.scope_metrics[0].metrics
+            for point in metric.data.data_points
+        ]
+
+    assert starts(("a", 5, 1), ("a", 6, 2), ("a", 1, 3)) == [0, 0, 2]
+    assert starts(("a", 6, 2), ("a", 1, 3), ("b", 0, 3)) == [0, 2, 0]
+    points.data([b"soakwatch_verdict,run=%s,label_release=7.2 rank=-1 5" % RUN.encode()])
+    assert starts(("a", 4, 4)) == [2]
 
 
 @pytest.mark.slow
