@@ -3,12 +3,13 @@
 It takes JMeter's arguments and writes what JMeter 5.6 writes with ``-l``: a head, and a row for each sample, of as many
 threads as the property ``users`` says, 20 samples a second each. It asks nobody anything. The properties ``dies`` (it
 ends with an error after so many samples), ``stuck`` (it writes nothing) and ``deaf`` (it ignores signals) make it
-misbehave.
+misbehave. ``tally`` begins the name of files, one for each process, with how many samples it made.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import sys
 import time
@@ -97,7 +98,9 @@ def main(words: Sequence[str]) -> int:
                 name = f"users 1-{user}"
                 row = f"{now_ms},7,page,200,OK,{name},text,true,,123,118,{users},{users},http://127.0.0.1/,6,0,1"
                 print(row, file=file)
-            made += users
+                made += 1
+                if properties.get("tally"):
+                    Path(f"{properties['tally']}-{os.getpid()}").write_text(str(made), encoding="utf-8")
             if dies and made >= dies:
                 print("Uncaught Exception java.lang.OutOfMemoryError: token=abc in thread", file=sys.stderr)
                 return 1

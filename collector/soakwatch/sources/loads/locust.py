@@ -7,7 +7,8 @@ Example: ``locust: {file: /tmp/soak_stats_history.csv}`` beside ``locust --headl
 With ``drive: true`` the run starts locust without its page and sets its level: ``full: 50 users`` are its users,
 started at ``spawn_rate`` (default: all within a second). How often a user asks is the script's
 (``constant_throughput`` makes it a rate). Each level is a process of its own: nothing is sent until the next one has
-started, and what was answered in the last second before the change is in no row of the history. Counts go on.
+started. Counts go on; those of the last second before the change, of which the history has no row, are of the summary
+that locust prints at its end.
 Example: ``locust: {drive: true, script: locustfile.py, host: "http://198.18.0.1", full: 50 users}``.
 """
 
@@ -32,6 +33,7 @@ _OURS = (
     *("--headless", "--autostart", "--csv-full-history", "--reset-stats", "-l", "--list", "--master", "--worker"),
 )
 _HISTORY = "_stats_history.csv"
+_TOTALS = re.compile(r"^\s*Aggregated\s+(\d{1,15})\s+(\d{1,15})\(")
 _VERSION = re.compile(r"locust (\d[\w.+-]{0,40})")
 
 
@@ -101,4 +103,5 @@ def kind_of(config: Config) -> DrivenKind:
         family=True,
         threads=None if any(word.startswith("--processes") for word in config.options) else 1,
         environment={"PYTHONDONTWRITEBYTECODE": "1"},
+        totals=_TOTALS,
     )

@@ -22,7 +22,15 @@ from soakwatch.sources.programs.full_load import Full, FullLoad
 from soakwatch.sources.programs.released_file import MAX_BYTES, ReleasedFile
 from soakwatch.sources.programs.running import said_by, version_of
 from soakwatch.sources.programs.supervisor import Command, Supervisor, Terms
-from soakwatch.sources.result_files.result_file import RESTART, SENDING, Continues, FollowedFile, FollowKeys, Reader
+from soakwatch.sources.result_files.result_file import (
+    RESTART,
+    SENDING,
+    Continues,
+    FollowedFile,
+    FollowKeys,
+    Reader,
+    TakesTotals,
+)
 from soakwatch_model.event import Event
 from soakwatch_model.sample import Answer, Fault, Sample
 from soakwatch_model.tree import Tree
@@ -90,7 +98,8 @@ class DrivenKind:
     there what the program needs, and says in one sentence what is missing, as ``understands`` does by the output with
     the version. ``output`` is the name of the file it writes; with ``prints`` it prints instead. ``offered`` is the
     metric of the commanded rate, where that is known, ``threads`` how many cores it can use (None: all),
-    ``noise`` what its error messages need not say.
+    ``noise`` what its error messages need not say. ``totals`` finds in a line that it prints at its end how many
+    requests there were and how many of them failed, where its file has no last row.
     """
 
     name: str
@@ -110,6 +119,7 @@ class DrivenKind:
     offered: str = ""
     threads: int | None = None
     noise: re.Pattern[bytes] | None = None
+    totals: re.Pattern[str] | None = None
     notes: tuple[str, ...] = ()
 
 
@@ -155,6 +165,7 @@ class DrivenProgram:
         self._cause = ""  # why the process before this one ended, if it should not have
         self._ended_ns = 0
         self._printed = ""
+        self._totals: tuple[int, int] | None = None  # requests and failures, as the process told at its end
 
     def begin(self) -> None:
         """Starts the supervisor, which rests, and asks the program for its version."""
@@ -325,7 +336,7 @@ class DrivenProgram:
 
     def started(self) -> None:
         """See ``Output``: the process gets a new file, unless it prints."""
-        self._printed = ""
+        self._printed, self._totals = "", None
         if not self._kind.prints or not self._file.path.exists() or self._file.written > _PRINTED_BYTES:
             self._file.renew()
 
@@ -334,6 +345,8 @@ class DrivenProgram:
         if self._kind.prints:
             self._file.append(line)
             self._begun()
+        elif self._kind.totals is not None and (told := self._kind.totals.search(line)):
+            self._totals = int(told[1]), int(told[2])
         elif line.strip():
             self._printed = line
         return self._kind.prints
@@ -359,6 +372,8 @@ class DrivenProgram:
                 await self._collect(self._ended_ns)
             except SourceError as failure:
                 self._faults.append(Fault("", "", str(failure)))
+            if self._totals is not None and isinstance(self._reader, TakesTotals):
+                self._held += self._reader.total(*self._totals, self._ended_ns)
 
     def failed(self, reason: str) -> None:
         """See ``Output``: the next process is a restart."""

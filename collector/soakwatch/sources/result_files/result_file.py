@@ -149,6 +149,15 @@ class Continues(Protocol):
         ...
 
 
+@runtime_checkable
+class TakesTotals(Protocol):
+    """A reader of a generator that says at its end how many requests there were, some of which are in no line."""
+
+    def total(self, requests: int, failed: int, now_ns: int) -> list[Sample]:
+        """All requests of the process, and how many of them failed: the counts of its end."""
+        ...
+
+
 def begin_of(site: SourceContext) -> int:
     """Lines before this time are not of the run; a trial poll shows old ones too."""
     return 0 if site.trial else site.now_ns()

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from soakwatch.sources.abc import SourceError
+from soakwatch.sources.loads.locust import Config, kind_of
+from soakwatch.sources.result_files.locust import LocustReader
+from soakwatch.sources.result_files.result_file import Moment
 from soakwatch_testing.load_bench import SECOND, LoadBench, last, series
 
 REAL = Path(__file__).parent / "data" / "locust-2.47_stats_history.csv"
@@ -35,6 +38,28 @@ def test_a_real_history_gives_its_totals_and_the_rates_between_them(tmp_path: Pa
     assert totals == [0, 13, 41, 81, 119, 161]
     assert rates == [13, 28, 40, 38, 42]
     assert last(answer)["load.lines.unread"] == 0
+
+
+def test_the_summary_at_its_end_has_what_the_history_has_not(tmp_path: Path) -> None:
+    """The last second of a process is in no row; the next process counts on from there. A summary that says less than
+    the rows did, and the table of percentiles, say nothing."""
+    config = Config.model_validate({"drive": True, "script": tmp_path / "a.py", "full": "4 users"})
+    summary, percentiles = (
+        f"         Aggregated{' ' * 60}{count} |      5       5" for count in ("200    39(19.50%)", "5      5      5")
+    )
+    totals = kind_of(config).totals
+    assert totals is not None
+    assert totals.search(percentiles) is None
+    match = totals.search(summary)
+    assert match is not None
+    reader = LocustReader(BEGIN_NS)
+    now_ns = BEGIN_NS + 60 * SECOND
+    reader.take(REAL.read_text().splitlines(), Moment(now_ns, now_ns, arrival=False, old=False))
+    (answered, failed) = reader.total(int(match[1]), int(match[2]), now_ns)
+    assert (answered.metric, answered.value, failed.value) == ("load.requests", 161, 39)
+    assert reader.total(199, 38, now_ns + 1) == [], "counts do not fall"
+    reader.go_on()
+    assert [sample.value for sample in reader.total(10, 0, now_ns + SECOND)] == [171, 39]
 
 
 def test_missing_percentiles_are_missing(tmp_path: Path) -> None:
