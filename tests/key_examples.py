@@ -1,5 +1,6 @@
 """Examples of plan keys for docs/plan-keys.md: by PART.KEY, or by KEY alone where it means the same in every part.
 
+Those of campaigns, for docs/campaign-keys.md, have "campaign: " before them, and always their part.
 Only what the schema has no example for, and what cannot be made up: a choice, a number, true or false needs none here.
 """
 
@@ -215,13 +216,129 @@ _OF_SOURCES = {
     "otlp.resource": "{deployment.environment: lab}",
     "influxdb.bucket": "soak",
 }
+_OF_CAMPAIGNS = {
+    "campaign.name": "overload",
+    "campaign.plan": "overload-plan.yaml",
+    "campaign.labels": "{release: '7.2'}",
+    "campaign.matrix": "{size: {set: targets.gen.sources.command.run.2, values: [64, 512]}}",
+    "campaign.exclude": "[{kind: L3, load: 20%}]",
+    "campaign.include": "[{kind: L3, size: [64, 512], load: 24%}]",
+    "campaign.repeat": "{until: {half_width: 2%, of: load.rx.packet.rate}, at_most: 12}",
+    "campaign.seed": "7",
+    "campaign.rest": "10s",
+    "campaign.before": "[./reset-testbed, '{testbed}']",
+    "campaign.after": "{run: [./collect, '{folder}'], timeout: 30s}",
+    "campaign.before_all": "./power on",
+    "campaign.after_all": "./power off",
+    "campaign.testbeds": "{rack-1: , rack-2: {set: {targets.dut.sources.snmp.host: 198.18.0.6}}}",
+    "campaign.testbed": "rack-2",
+    "campaign.retry": "{inconclusive: 1}",
+    "campaign.figures": "[load.loss, {figure: load.rx.packet.rate, name: received}]",
+    "campaign.tables": "[{rows: size, columns: load, figure: received}]",
+    "campaign.claims": "[{figure: received, value: 7.4M, tolerance: 5%, source: data sheet 2.1}]",
+    "campaign.limits": "[{figure: load.loss, at_most: 0.5%}]",
+    "campaign.compare": "{axis: release, to: v2.2, margin: 3%}",
+    "matrix.name": "jumbo",
+    "matrix.set": "targets.gen.sources.command.run.2",
+    "matrix.value": "9000",
+    "matrix.values": "[64, 512, {name: jumbo, value: 9000}]",
+    "value.set": "{targets.gen.sources.command.run.1: l3}",
+    "value.name": "L3",
+    "value.value": "9000",
+    "include.set": "{phases.soak.load: 24%}",
+    "repeat.until": "{half_width: 2%, of: load.rx.packet.rate}",
+    "until.of": "load.rx.packet.rate",
+    "before.run": "[./reset-testbed, '{testbed}']",
+    "before.timeout": "30s",
+    "testbeds.set": "{targets.dut.sources.snmp.host: 198.18.0.6}",
+    "retry.inconclusive": "1",
+    "figures.figure": "load.rx.packet.rate",
+    "figures.name": "received",
+    "figures.ceiling": "{axis: device, of: cable}",
+    "ceiling.axis": "device",
+    "ceiling.of": "cable",
+    "per.figure": "received",
+    "per.per": "imported.power",
+    "per.name": "packets per joule",
+    "scale_up.scale_up": "received",
+    "scale_up.along": "cores",
+    "scale_up.name": "scale-up",
+    "share_of.share_of": "received",
+    "share_of.along": "config",
+    "share_of.to": "bridge",
+    "share_of.name": "cost",
+    "tables.rows": "[kind, size]",
+    "tables.columns": "load",
+    "tables.figure": "received",
+    "tables.figures": "[verdict, received]",
+    "tables.title": "With UDP",
+    "tables.show": "[range]",
+    "claims.figure": "load.connection.rate",
+    "claims.value": "100k",
+    "claims.tolerance": "15%",
+    "claims.source": "data sheet 2.1",
+    "limits.figure": "load.loss",
+    "limits.at_least": "7.1M",
+    "limits.at_most": "0.5%",
+    "compare.axis": "release",
+    "compare.to": "v2.2",
+    "compare.margin": "2%",
+    "compare.figures": "[received]",
+    **{f"{part}.where": "{kind: [L4], load: 20%}" for part in ("tables", "claims", "limits", "excess", "compare")},
+    **{
+        f"{part}.{key}": example
+        for part in ("expected_loss", "excess")
+        for key, example in {
+            "expected_loss": "load.loss",
+            "along": "load",
+            "offered": 'load.tx.packet.rate{port="1"}',
+            "received": 'load.rx.packet.rate{port="2"}',
+            "lossless": "0.01%",
+            "excess": "1%",
+        }.items()
+    },
+}
 EXAMPLES: Mapping[str, str] = {
     **_OF_SOURCES,
     **_OF_PARTS,
     **{f"plan.{key}": example for key, example in _OF_THE_PLAN.items()},
+    **{f"campaign: {key}": example for key, example in _OF_CAMPAIGNS.items()},
 }
 
+KINDS: Mapping[str, str] = {
+    "campaign: AxisValueKeys": "value",
+    "campaign: Per": "per",
+    "campaign: ScaleUp": "scale_up",
+    "campaign: Share": "share_of",
+    "campaign: Overload": "expected_loss",
+    "campaign: LossLimit": "excess",
+}
+"""By which of its keys a part is known, where several kinds may stand at one place."""
+
+_FIGURE = "[figure](campaign-tables.md#what-a-campaigns-file-asks)"
+_PATHS = "by [path](campaigns.md#the-matrix) in the plan: its value"
 VALUES: Mapping[str, str] = {
+    "campaign: campaign.plan": "path, or a whole [plan](plan-keys.md)",
+    "campaign: campaign.labels": "by name: text or number",
+    "campaign: campaign.matrix": (
+        "by axis: list of [values](#matrixname-with-value), or keys of [`matrix.NAME`](#matrixname)"
+    ),
+    "campaign: campaign.exclude": "list of cells: by axis, one value or a list of several",
+    "campaign: campaign.include": "list of cells: by axis or label, one value or a list of several; and `set`",
+    "campaign: campaign.testbed": "name of a testbed",
+    "campaign: campaign.seed": "whole number, 0 or more",
+    "campaign: campaign.figures": f"list of {_FIGURE}s: an expression, or [keys](#figures)",
+    "campaign: campaign.limits": (
+        "list of keys of [`limits[]`](#limits), or of those [with `excess`](#limits-with-excess)"
+    ),
+    "campaign: matrix.set": "[path](campaigns.md#the-matrix) in the plan, or a list of several",
+    "campaign: matrix.values": "list of [values](#matrixname-with-value): text, number, or keys",
+    **{f"campaign: {part}.set": _PATHS for part in ("value", "include", "testbeds")},
+    **dict.fromkeys(("campaign: until.of", "campaign: claims.figure", "campaign: limits.figure"), _FIGURE),
+    **dict.fromkeys(("campaign: per.figure", "campaign: per.per", "campaign: scale_up.scale_up"), _FIGURE),
+    **dict.fromkeys(("campaign: share_of.share_of", "campaign: figures.figure", "campaign: tables.figure"), _FIGURE),
+    **{f"campaign: {part}.where": "by axis: value, or a list of several" for part in ("tables", "claims", "limits")},
+    **{f"campaign: {part}.where": "by axis: value, or a list of several" for part in ("excess", "compare")},
     "plan.start": "time with its zone (ISO 8601), or cron (`0 20 * * mon-fri Europe/Berlin`)",
     "plan.phases": "list of [phases](#phasesbaseline): each with a duration, or with keys",
     "plan.tenants": "by name: [labels](plan.md#tenants) of what is its own, or a list of them",
@@ -272,6 +389,8 @@ VALUES: Mapping[str, str] = {
 """What a value is, where its schema says less."""
 
 DEFAULTS: Mapping[str, str] = {
+    "campaign: campaign.rest": "`0s`",
+    "campaign: campaign.retry": "`{inconclusive: 0}`",
     "plan.phases": "one `soak` of `duration`",
     "plan.web": "`true`",
     "targets.sources": "those of `defaults`",

@@ -1,7 +1,8 @@
-"""The page of all keys of a plan (docs/plan-keys.md), made of the plan's own JSON Schema and of the rules' parameters.
+"""The pages of all keys of a plan (docs/plan-keys.md) and of a campaign (docs/campaign-keys.md), made of their own JSON
+Schemas and of the rules' parameters.
 
 What the schema does not know is here: the order of the parts and an example of each text. ``tests/readme.py`` writes
-the page, and tests/test_plan_keys.py holds every example against the schema.
+the pages, and tests/test_plan_keys.py holds every example against the schema.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from tests.key_examples import DEFAULTS, EXAMPLES, VALUES
+from tests.key_examples import DEFAULTS, EXAMPLES, KINDS, VALUES
 
+from soakwatch.campaign.campaign_keys import campaign_schema
 from soakwatch.core.registry import INSTALLED, plugins, rule_class, rules
 from soakwatch.core.units import DURATION_PATTERN, plan_seconds, show_bytes
 from soakwatch.core.yaml import Plain, parse
@@ -66,10 +68,16 @@ def plan_parts() -> tuple[Part, ...]:
     return tuple(_Parts(plan_schema()).all())
 
 
-class _Parts:
-    """The parts of a schema."""
+def campaign_parts() -> tuple[Part, ...]:
+    """Every part of a campaign's file."""
+    return tuple(_Parts(campaign_schema(), "campaign: ").of_campaign())
 
-    def __init__(self, schema: Shape) -> None:
+
+class _Parts:
+    """The parts of a schema; ``of`` begins the names of its examples, where they are not those of plans."""
+
+    def __init__(self, schema: Shape, of: str = "") -> None:
+        self._of = of
         self._schema = schema
         self._defs = shape_of(schema["$defs"])
         self._titles: dict[str, str] = {}
@@ -104,6 +112,16 @@ class _Parts:
             yield self._part(definition, 3)
         yield from _rule_parts()
 
+    def of_campaign(self) -> Iterator[Part]:
+        """The parts of a campaign; its plan has a page of its own."""
+        top = shape_of(self._schema["properties"])
+        for key, shape in top.items():
+            if key != "plan":
+                self._walk(key, shape_of(shape))
+        self._merge_twins()
+        yield Part("The campaign itself", 2, (), "", self._keys(top, "campaign", {"plan", "matrix"}))
+        yield from (self._part(definition, 3) for definition in self._order)
+
     def _part(self, definition: str, level: int, common: Shape | None = None) -> Part:
         shape = shape_of(self._defs[definition])
         properties = shape_of(shape.get("properties", {}))
@@ -112,7 +130,8 @@ class _Parts:
         own = {key: value for key, value in properties.items() if key not in left}
         required = {str(key) for key in list_of(shape.get("required"))} | _needed(definition)
         title = self._titles[definition]
-        part = title.split("`")[1].replace(".NAME", "").rpartition(".")[2].replace("[]", "")
+        place, *kind = title.split("`")[1::2]
+        part = kind[0] if kind else place.replace(".NAME", "").rpartition(".")[2].replace("[]", "")
         keys = self._keys(own, part, required)
         return Part(title, level, tuple(dict.fromkeys(self._places[definition])), says, keys)
 
@@ -133,7 +152,8 @@ class _Parts:
             if name in {"source", "sink", "JsonValue"}:
                 return
             if name not in self._titles:
-                self._titles[name] = f"`{place}`"
+                kind = KINDS.get(f"{self._of}{name}")
+                self._titles[name] = f"`{place}` with `{kind}`" if kind else f"`{place}`"
             places = self._places.setdefault(name, [])
             if place in places or place.removesuffix("[]") in places:
                 return
@@ -173,8 +193,10 @@ class _Parts:
     def _key(self, name: str, shape: Shape, part: str, required: bool) -> Key:
         inner = next((shape_of(kind) for kind in _kinds(shape) if "description" in kind), {})
         says = str(shape.get("description") or inner.get("description") or "")
-        default = "required" if required else DEFAULTS.get(f"{part}.{name}") or self._default(shape, says)
-        value = VALUES.get(f"{part}.{name}") or VALUES.get(name) or self._words(shape, name)
+        default = "required" if required else DEFAULTS.get(f"{self._of}{part}.{name}") or self._default(shape, says)
+        value = (
+            VALUES.get(f"{self._of}{part}.{name}") or (not self._of and VALUES.get(name)) or self._words(shape, name)
+        )
         return Key(name, _code(_DEFAULT.sub("", says)), value, default, self._example(name, shape, part), shape)
 
     def _default(self, shape: Shape, says: str) -> str:
@@ -193,7 +215,7 @@ class _Parts:
         return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
 
     def _example(self, name: str, shape: Shape, part: str) -> str:
-        given = EXAMPLES.get(f"{part}.{name}") or EXAMPLES.get(name, "")
+        given = EXAMPLES.get(f"{self._of}{part}.{name}") or (not self._of and EXAMPLES.get(name))
         if given:
             return f"`{name}: {given}`"
         known = [one for kind in (shape, *_kinds(shape)) for one in list_of(kind.get("examples"))]
@@ -227,10 +249,12 @@ class _Parts:
 
     def _typed(self, shape: Shape, name: str) -> str:
         kind = shape.get("type")
+        if "7.4M" in str(shape.get("examples")):
+            return "amount"
         if _is_share(shape):
             return "share or size" if "MiB" in str(shape.get("examples")) else "share"
         if isinstance(kind, list):
-            return "size" if "MiB" in str(shape.get("examples")) else " or ".join(map(str, kind))
+            return "size" if "MiB" in str(shape.get("examples")) else "text or number"
         if kind == "string":
             pattern = str(shape.get("pattern", ""))
             if pattern.startswith("^(env:"):
@@ -412,9 +436,8 @@ def list_of(value: object) -> list[Plain]:
     return value if isinstance(value, list) else []
 
 
-def plan_keys_page() -> str:
-    """The whole page below its first words."""
-    parts = plan_parts()
+def keys_page(parts: Sequence[Part]) -> str:
+    """A whole page below its first words."""
     return "\n\n".join([*(_section(part) for part in parts), _by_name(parts)])
 
 

@@ -75,9 +75,15 @@ def _of_releases(*words: str) -> str:
 
 
 def _plan_keys() -> str:
-    from tests.plan_keys import plan_keys_page
+    from tests.plan_keys import keys_page, plan_parts
 
-    return plan_keys_page()
+    return keys_page(plan_parts())
+
+
+def _campaign_keys() -> str:
+    from tests.plan_keys import campaign_parts, keys_page
+
+    return keys_page(campaign_parts())
 
 
 def _published(page: str) -> Callable[[], str]:
@@ -110,6 +116,7 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "soakwatch metrics --events": lambda: _whole_table("metrics", "--events"),
     "soakwatch profiles --table": lambda: _whole_table("profiles", "--table"),
     "soakwatch schema plan": _plan_keys,
+    "soakwatch schema campaign": _campaign_keys,
     "soakwatch schema verdict": _published("verdict"),
     "soakwatch schema api": _published("api"),
     "soakwatch --help": _published("exit codes"),

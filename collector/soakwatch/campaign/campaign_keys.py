@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, JsonValue, WithJsonSchema, model_validator
 
 from soakwatch.campaign.campaign_model import Axis, Cell, Testbed
+from soakwatch.campaign.tables.spec import TablesKeys
 from soakwatch.core.units import seconds, share
 from soakwatch.core.validation import Several, Short, shown
 from soakwatch.core.yaml import Plain, value_name
@@ -149,7 +150,7 @@ class Repeat(PlanModel):
     With ``until`` None it is ``at_least`` times, which are also ``at_most``.
     """
 
-    until: Until | None
+    until: Annotated[Until | None, Field(description="when it is enough")]
     at_least: Annotated[int, Field(ge=2, le=MAX_REPEAT, description="repetitions before it is asked")] = (
         ENOUGH_FOR_AN_INTERVAL
     )
@@ -254,11 +255,12 @@ class CampaignKeys(PlanModel):
         Literal["repeat", "resume"], Field(description="what becomes of a run whose monitor was killed")
     ] = "repeat"
     web: Annotated[bool, Field(description="serve the live page of each run")] = False
-    figures: Annotated[list[JsonValue] | None, Field(description="figures of the tables")] = None
-    tables: Annotated[JsonValue, Field(description="tables of the report")] = None
-    claims: Annotated[JsonValue, Field(description="what somebody says of the figures, to be proven or refuted")] = None
-    limits: Annotated[JsonValue, Field(description="limits of figures")] = None
-    compare: Annotated[JsonValue, Field(description="values of an axis against one of them")] = None
+    # Read by ``tables.parse``, when the axes are known; ``TablesKeys`` says what they may have.
+    figures: list[JsonValue] | None = None
+    tables: JsonValue = None
+    claims: JsonValue = None
+    limits: JsonValue = None
+    compare: JsonValue = None
 
     @property
     def testbeds(self) -> tuple[Testbed, ...]:
@@ -318,6 +320,9 @@ def campaign_schema() -> dict[str, Plain]:
         "anyOf": [{"type": "string", "minLength": 1}, {"$ref": "#/$defs/plan"}],
         "description": "file of the base plan, relative to this file, or the plan itself",
     }
+    asked = TablesKeys.model_json_schema()
+    definitions.update(_dict(asked["$defs"]))
+    keys.update(_dict(asked["properties"]))
     for definition in definitions.values():
         cut_to_its_head(_dict(definition))
     allow_nothing(keys, needed)

@@ -9,13 +9,13 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field, WrapValidator
+from pydantic import BeforeValidator, Field, WithJsonSchema, WrapValidator
 from pydantic_core.core_schema import ValidatorFunctionWrapHandler
 
 from soakwatch.campaign.campaign_model import Cell
 from soakwatch.core.units import share
 from soakwatch.core.validation import shown
-from soakwatch.core.yaml import value_name
+from soakwatch.core.yaml import Plain, value_name
 from soakwatch.plan.parts import PlanModel, Text
 from soakwatch.runs.key_figures import Better, FigureSpec
 
@@ -76,13 +76,18 @@ def _given(value: object, handler: ValidatorFunctionWrapHandler) -> object:
     return "" if value is None else handler(value)
 
 
-Several = Annotated[tuple[str, ...], BeforeValidator(_several)]
-Word = Annotated[str, BeforeValidator(_word)]
-Name = Annotated[Text, WrapValidator(_given)]
-Amount = Annotated[float, BeforeValidator(amount)]
-Part = Annotated[float, BeforeValidator(_share), Field(ge=0, lt=10)]
-Fraction = Annotated[float, BeforeValidator(_share), Field(gt=0, lt=1)]
-Where = dict[str, Several]
+_SCALAR: dict[str, Plain] = {"type": ["number", "string"]}
+_NAMES: dict[str, Plain] = {"anyOf": [_SCALAR, {"type": "array", "minItems": 1, "items": _SCALAR}]}
+_AMOUNTS: dict[str, Plain] = {"type": ["string", "number"], "examples": ["7.4M"]}
+_SHARES: dict[str, Plain] = {"type": ["string", "number"], "examples": ["3%"]}
+
+Several = Annotated[tuple[str, ...], BeforeValidator(_several), WithJsonSchema(_NAMES)]
+Word = Annotated[str, BeforeValidator(_word), WithJsonSchema(_SCALAR)]
+Name = Annotated[Text, WrapValidator(_given), Field(description="name in the tables; default: what it is made of")]
+Amount = Annotated[float, BeforeValidator(amount), WithJsonSchema(_AMOUNTS)]
+Part = Annotated[float, BeforeValidator(_share), Field(ge=0, lt=10), WithJsonSchema(_SHARES)]
+Fraction = Annotated[float, BeforeValidator(_share), Field(gt=0, lt=1), WithJsonSchema(_SHARES)]
+Where = Annotated[dict[str, Several], Field(description="cells that are meant: values by axis; default: all")]
 """Which cells are meant: the values that are allowed, by axis; all cells where there is no axis."""
 
 
@@ -104,18 +109,22 @@ class Ceiling(PlanModel):
     """The value of an axis that stands for the generator alone (a patch cable). What lies within ``within`` of its
     figure is the generator's limit, not the device's."""
 
-    axis: Text
-    of: Word
-    within: Part = 0.02
+    axis: Annotated[Text, Field(description="the axis that has it")]
+    of: Annotated[Word, Field(description="its value that stands for the generator alone")]
+    within: Annotated[Part, Field(description="so near to it is the limit of the generator")] = 0.02
 
 
 class MeasuredShape(PlanModel):
     """A figure by its expression."""
 
-    figure: Text
+    figure: Annotated[Text, Field(description="number of a run: METRIC or STATISTIC(METRIC)")]
     name: Name = ""
-    better: Literal["higher", "lower"] | None = None
-    ceiling: Ceiling | None = None
+    better: Annotated[
+        Literal["higher", "lower"] | None, Field(description="which values are better; default: as its metric says")
+    ] = None
+    ceiling: Annotated[Ceiling | None, Field(description="notes cells whose value is the limit of the generator")] = (
+        None
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,8 +140,8 @@ class Measured:
 class ScaleUp(PlanModel):
     """Relative scale-up of the figure ``of`` along an axis of numbers: f(n) / (n · f(1)); the least value is 1."""
 
-    of: Text = Field(alias="scale_up")
-    along: Text
+    of: Annotated[Text, Field(alias="scale_up", description="figure that should grow with the axis")]
+    along: Annotated[Text, Field(description="axis of numbers, such as cores")]
     name: Name = ""
 
 
@@ -140,18 +149,18 @@ class Share(PlanModel):
     """The figure ``of`` as a share of what it is at the value ``to`` of the axis ``along``; as ``cost``, what is
     missing to it."""
 
-    of: Text = Field(alias="share_of")
-    along: Text
-    to: Word
+    of: Annotated[Text, Field(alias="share_of", description="figure of which it is a share")]
+    along: Annotated[Text, Field(description="axis along which it is compared")]
+    to: Annotated[Word, Field(description="value of that axis which is 100 %")]
     name: Name = ""
-    cost: bool = False
+    cost: Annotated[bool, Field(description="what is missing to 100 %, instead of the share")] = False
 
 
 class Per(PlanModel):
     """One figure over another: packets per joule, bytes per connection."""
 
-    of: Text = Field(alias="figure")
-    per: Text
+    of: Annotated[Text, Field(alias="figure", description="figure above the line")]
+    per: Annotated[Text, Field(description="figure below the line")]
     name: Name = ""
 
 
@@ -162,11 +171,11 @@ class Overload(PlanModel):
     in the load alone.
     """
 
-    loss: Text = Field("load.loss", alias="expected_loss")
-    along: Text
-    offered: Text = "load.tx.packet.rate"
-    received: Text = "load.rx.packet.rate"
-    lossless: Part = 0.0
+    loss: Annotated[Text, Field(alias="expected_loss", description="figure of the loss")] = "load.loss"
+    along: Annotated[Text, Field(description="axis of the load")]
+    offered: Annotated[Text, Field(description="figure of the packets offered")] = "load.tx.packet.rate"
+    received: Annotated[Text, Field(description="figure of the packets received")] = "load.rx.packet.rate"
+    lossless: Annotated[Part, Field(description="loss of a cell that counts as none")] = 0.0
 
     @property
     def overload(self) -> Overload:
@@ -177,7 +186,7 @@ class Overload(PlanModel):
 class LossLimit(Overload):
     """Loss above what is expected of an overload must stay below ``excess``, a share of the offered packets."""
 
-    excess: Part
+    excess: Annotated[Part, Field(description="most loss above what is expected, as a share of the offered packets")]
     where: Where = Field(default_factory=dict)
 
 
@@ -202,13 +211,18 @@ class TableSpec(PlanModel):
     is a view of its own. ``figures`` are names, ``verdict`` among them; ``figure`` is how a file may name a single one.
     ``show`` is what stands beside the median."""
 
-    rows: Several
-    columns: Several
-    figure: Text | None = None
-    figures: Several = ()
-    title: str = ""
+    rows: Annotated[Several, Field(description="axes, or figures, from top to bottom")]
+    columns: Annotated[Several, Field(description="axes, or figures, from left to right")]
+    figure: Annotated[Text | None, Field(description="the only figure of the table")] = None
+    figures: Annotated[
+        Several, Field(description="names of figures, verdict among them; default: verdict and all figures")
+    ] = ()
+    title: Annotated[str, Field(description="heading; default: what it shows")] = ""
     where: Where = Field(default_factory=dict)
-    show: list[Literal["interval", "range", "runs"]] | None = None
+    show: Annotated[
+        list[Literal["interval", "range", "runs"]] | None,
+        Field(description="what stands beside the median; default: [interval]"),
+    ] = None
 
     @property
     def shows(self) -> tuple[str, ...]:
@@ -219,31 +233,52 @@ class TableSpec(PlanModel):
 class Limit(PlanModel):
     """What every run of the cells must keep, or (``of``) the cell's median only."""
 
-    figure: Text
-    at_least: Amount | None = None
-    at_most: Amount | None = None
+    figure: Annotated[Text, Field(description="figure, by its name or expression")]
+    at_least: Annotated[
+        Amount | None, Field(description="lowest value that is allowed; a limit has this or at_most")
+    ] = None
+    at_most: Annotated[Amount | None, Field(description="highest value that is allowed")] = None
     where: Where = Field(default_factory=dict)
-    of: Literal["runs", "median"] = "runs"
+    of: Annotated[Literal["runs", "median"], Field(description="every run keeps it, or the median of a cell")] = "runs"
 
 
 class Claim(PlanModel):
     """What a vendor's sheet says: ``value`` ± ``tolerance``, a share."""
 
-    figure: Text
-    value: Amount
-    tolerance: Fraction
-    source: str = ""
+    figure: Annotated[Text, Field(description="figure, by its name or expression")]
+    value: Annotated[Amount, Field(description="what somebody says that it is")]
+    tolerance: Annotated[Fraction, Field(description="so far to either side it is still proven")]
+    source: Annotated[str, Field(description="where that is said")] = ""
     where: Where = Field(default_factory=dict)
 
 
 class Comparison(PlanModel):
     """Every other value of an axis against the value ``to``. A change within ``margin`` counts as none."""
 
-    axis: Text
-    to: Word
-    margin: Fraction = MARGIN
-    figures: Several = ()
+    axis: Annotated[Text, Field(description="axis whose values are compared")]
+    to: Annotated[Word, Field(description="value that the others are compared with")]
+    margin: Annotated[Fraction, Field(description="change that counts as none")] = MARGIN
+    figures: Annotated[Several, Field(description="names of figures; default: all")] = ()
     where: Where = Field(default_factory=dict)
+
+
+class TablesKeys(PlanModel):
+    """The keys of a campaign's file that ask something of its runs, for its JSON Schema; ``parse`` reads them."""
+
+    figures: Annotated[
+        list[Text | MeasuredShape | Per | ScaleUp | Share | Overload] | None,
+        Field(description="figures of the tables; default: the usual ones that the runs have"),
+    ] = None
+    tables: Annotated[
+        list[TableSpec] | None, Field(description="tables of the report; default: all figures over the first two axes")
+    ] = None
+    claims: Annotated[
+        list[Claim] | None, Field(description="what somebody says of the figures, to be proven or refuted")
+    ] = None
+    limits: Annotated[list[Limit | LossLimit] | None, Field(description="limits of figures")] = None
+    compare: Annotated[
+        list[Comparison] | Comparison | None, Field(description="values of an axis against one of them")
+    ] = None
 
 
 @dataclass(frozen=True, slots=True)
