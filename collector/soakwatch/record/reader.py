@@ -50,6 +50,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+_SeriesRow = tuple[int, int, str, str]
+"""Number, source, unit and kind of a series."""
+
+
 class RecordView:
     """One consistent snapshot of a record; what is written later is seen by a later view.
 
@@ -62,7 +66,8 @@ class RecordView:
         self._sql, self._stack = sql, stack
         self._columns = Columns(sql)
         self._replay: Replay | None = None
-        self._known: dict[SeriesKey, tuple[int, int, str, str]] | None = None
+        self._known: dict[SeriesKey, _SeriesRow] | None = None
+        self._few: dict[SeriesKey, _SeriesRow] = {}  # those that ``only_keys`` found
         self._all_sources: tuple[Source, ...] | None = None
         self._directions: Mapping[str, Growth] | None = None
         self._imported: bool | None = None
@@ -164,6 +169,12 @@ class RecordView:
         """All series, or those of some metrics, sorted."""
         return tuple(sorted(key for key in self._series() if metrics is None or key.metric in metrics))
 
+    def only_keys(self, metrics: Collection[str]) -> tuple[SeriesKey, ...]:
+        """As ``keys``, for a look at a few metrics of many: the names of all other series are not read."""
+        found = self._rows_of(f"metric IN ({','.join('?' * len(metrics))})", *metrics)
+        self._few |= found
+        return tuple(sorted(found))
+
     def series(self, key: SeriesKey, begin_ns: int | None = None, end_ns: int | None = None) -> Series:
         """The readings of one series with begin <= time < end; empty if the record has no such series.
 
@@ -172,7 +183,7 @@ class RecordView:
 
         int64 or uint64 if every reading is an integer, else float64. The arrays may be shared: do not write.
         """
-        known = self._series().get(key)
+        known = self._row(key)
         if known is None:
             number, cadence_s, trait, sources = 0, None, trait_of(key.metric), []
             owner = None
@@ -189,7 +200,7 @@ class RecordView:
 
     def source_of(self, key: SeriesKey) -> Source | None:
         """The source that a series was first brought by; None for a series that the record does not have."""
-        known = self._series().get(key)
+        known = self._row(key)
         return None if known is None else next((s for s in self.sources() if s.id == known[1]), None)
 
     def to_pandas(
@@ -357,12 +368,21 @@ class RecordView:
         except (ValueError, LookupError, TypeError) as error:
             raise damaged(self.path, str(error)) from None
 
-    def _series(self) -> Mapping[SeriesKey, tuple[int, int, str, str]]:
+    def _series(self) -> Mapping[SeriesKey, _SeriesRow]:
         if self._known is None:
-            with self._reading() as sql:
-                rows = sql.execute("SELECT target, metric, object, id, source, unit, kind FROM series").fetchall()
-            self._known = {SeriesKey(*row[:3]): (row[3], row[4], row[5], row[6]) for row in rows}
+            self._known = self._rows_of("TRUE")
         return self._known
+
+    def _row(self, key: SeriesKey) -> _SeriesRow | None:
+        return self._few.get(key) or self._series().get(key)
+
+    def _rows_of(self, where: str, *values: str) -> dict[SeriesKey, _SeriesRow]:
+        with self._reading() as sql:
+            rows = sql.execute(
+                f"SELECT target, metric, object, id, source, unit, kind FROM series WHERE {where}",  # noqa: S608 - ours
+                values,
+            ).fetchall()
+        return {SeriesKey(*row[:3]): (row[3], row[4], row[5], row[6]) for row in rows}
 
     def _growths(self) -> Mapping[str, Growth]:
         """The bad direction of growth of metrics outside of the catalogue."""

@@ -6,6 +6,7 @@ the run is shown. A figure that was not read lately is left out: its last value 
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,7 +25,8 @@ from soakwatch_model.shown import CPU, LATENCY, LOSS, MEMORY, PROCESS_CPU, PROCE
 from soakwatch_rules.wording.quantities import counted
 
 EVERY_NS = 5 * 10**9
-"""So often the record is read for them."""
+"""So often the record is read for them, and less often where that takes long."""
+_SHARE = 1 / 500  # of a core, at most
 _FRESH_NS, _FRESH_INTERVALS = 30 * 10**9, 3
 _FIRST_NS, _FIRST_READINGS = 60 * 10**9, 10  # the begin, whose median an outlier of the start does not move
 _MAX_SERIES = 200
@@ -36,6 +38,10 @@ _ROWS: Mapping[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
         ("loss", (LOSS,)),
     ),
     GENERATOR: (("latency", (LATENCY,)), ("loss", (LOSS,))),
+}
+_METRICS: Mapping[str, tuple[str, ...]] = {
+    topic: tuple(name for name in shown_in(topic) if BY_NAME[name].kind == GAUGE)
+    for topic in dict.fromkeys(topic for rows in _ROWS.values() for _, topics in rows for topic in topics)
 }
 
 
@@ -59,16 +65,17 @@ class DeviceFigures:
         self._folder, self._now_ns = folder, now_ns
         self._first: dict[SeriesKey, float] = {}
         self._lines: tuple[str, ...] = ()
-        self._read_ns: int | None = None
+        self._next_ns: int | None = None
 
     def lines(self) -> tuple[str, ...]:
         """One line a target: devices first, those whose memory grew most before the others. If the record cannot be
         read, the lines of the last time."""
         now_ns = self._now_ns()
-        if self._read_ns is None or now_ns - self._read_ns >= EVERY_NS:
-            self._read_ns = now_ns
+        if self._next_ns is None or now_ns >= self._next_ns:
+            begun_ns = time.thread_time_ns()
             with suppress(RecordError), RecordView.open(self._folder) as view:
                 self._lines = self._of(view)
+            self._next_ns = now_ns + max(EVERY_NS, round((time.thread_time_ns() - begun_ns) / _SHARE))
         return self._lines
 
     def _of(self, view: RecordView) -> tuple[str, ...]:
@@ -78,10 +85,12 @@ class DeviceFigures:
         fresh = dict.fromkeys(view.roles(), _FRESH_NS)
         for source in view.sources():
             fresh[source.target] = max(fresh.get(source.target, _FRESH_NS), _FRESH_INTERVALS * source.interval_ns)
-        keys = view.keys()
+        keys: dict[str, dict[str, list[SeriesKey]]] = {}  # by target and metric
+        for key in view.only_keys([name for names in _METRICS.values() for name in names]):
+            keys.setdefault(key.target, {}).setdefault(key.metric, []).append(key)
         told: list[tuple[bool, float, str]] = []
         for target, role in view.roles().items():
-            own = [key for key in keys if key.target == target]
+            own = keys.get(target, {})
             chosen = [
                 (word, reading)
                 for word, topics in _ROWS.get(role, ())
@@ -94,11 +103,11 @@ class DeviceFigures:
         return tuple(line for *_, line in sorted(told))
 
     def _chosen(
-        self, view: RecordView, keys: Sequence[SeriesKey], topics: Iterable[str], since_ns: int
+        self, view: RecordView, keys: Mapping[str, Sequence[SeriesKey]], topics: Iterable[str], since_ns: int
     ) -> _Reading | None:
         """The series that grew most, of the first metric of these topics that was read lately."""
-        for metric in (name for topic in topics for name in shown_in(topic) if BY_NAME[name].kind == GAUGE):
-            own = [key for key in keys if key.metric == metric][:_MAX_SERIES]
+        for metric in (name for topic in topics for name in _METRICS[topic]):
+            own = keys.get(metric, ())[:_MAX_SERIES]
             tails = [key for key in own if "quantile=p99" in key.object] or own
             readings = [reading for key in tails if (reading := self._reading(view, key, since_ns)) is not None]
             if readings:

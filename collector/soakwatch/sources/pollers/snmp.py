@@ -118,6 +118,27 @@ class Found:
     survey_s: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class _Surveyed:
+    """What a profile and a survey of it say to those that judge; worked out once for both, not at each poll."""
+
+    profile: Profile | None
+    survey: Survey | None
+    promised: tuple[str, ...]
+    cadences: Mapping[str, float]
+    renewals: Mapping[str, float]
+
+
+def _surveyed(profile: Profile | None, survey: Survey | None, site: SourceContext) -> _Surveyed:
+    return _Surveyed(
+        profile,
+        survey,
+        promised(profile, survey) if profile else (),
+        survey.cadences(0.0 if site.trial else site.interval_s) if survey else {},
+        survey.renewals(site.interval_s) if survey else {},
+    )
+
+
 class SnmpPoller:
     """One device: what to ask it, and when. What takes longer than a poll (a survey) goes on in the background."""
 
@@ -133,6 +154,7 @@ class SnmpPoller:
         self._reader: ProfileReader | None = None
         self._background: asyncio.Task[None] | None = None
         self._pending: list[Event] = []
+        self._surveyed: _Surveyed | None = None
         self._told_ns: int | None = None  # when it was said last that requests are lost
 
     async def poll(self, now_ns: int) -> Answer:
@@ -196,12 +218,11 @@ class SnmpPoller:
         if engine_id := (self._session.link.engine_id or (last.engine_id if last else b"")):
             identity["engine id"] = engine_id.hex()
         survey = self._reader.survey if self._reader else None
+        if self._surveyed is None or self._surveyed.profile is not found.profile or self._surveyed.survey is not survey:
+            self._surveyed = _surveyed(found.profile, survey, self._site)
+        made = self._surveyed
         return Facts(
-            {**found.facts, **identity},
-            promised(found.profile, survey) if found.profile else (),
-            tuple(self._notes(survey)),
-            survey.cadences(0.0 if self._site.trial else self._site.interval_s) if survey else {},
-            survey.renewals(self._site.interval_s) if survey else {},
+            {**found.facts, **identity}, made.promised, tuple(self._notes(survey)), made.cadences, made.renewals
         )
 
     async def fingerprint(self) -> Mapping[str, Tree]:
@@ -263,11 +284,14 @@ class SnmpPoller:
                 FailureKind.NOTHING, self._session.access.where
             )  # an answer without a value proves nothing
         mine = {(sample.metric, sample.object) for sample in samples}
-        theirs = tuple(
-            sample
-            for sample in reading.samples
-            if (sample.metric, sample.object) not in mine and not (young and _unfilled(sample))
-        )
+        metrics = {sample.metric for sample in samples}
+        theirs = reading.samples
+        if young or not metrics.isdisjoint([sample.metric for sample in theirs]):
+            theirs = tuple(
+                sample
+                for sample in theirs
+                if (sample.metric, sample.object) not in mine and not (young and _unfilled(sample))
+            )
         return Answer((*samples, *theirs), (*self._events(), *reading.events), reading.faults)
 
     async def _read(self, reader: ProfileReader, now_ns: int, deadline: float) -> PollReading:

@@ -4,7 +4,7 @@
 ``Asker``.
 """
 
-from soakwatch.sources.profiles.device_survey import PollReading, Survey, Traced
+from soakwatch.sources.profiles.device_survey import PollReading, Survey
 from soakwatch.sources.profiles.discovery import discover
 from soakwatch.sources.profiles.facts import read_facts
 from soakwatch.sources.profiles.loading import FALLBACK, Profiles, load_profiles
@@ -25,7 +25,6 @@ __all__ = [
     "ReaderState",
     "Survey",
     "Ticker",
-    "Traced",
     "Value",
     "discover",
     "load_profiles",

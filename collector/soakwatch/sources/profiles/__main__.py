@@ -101,15 +101,15 @@ async def _try(file: Path, device: Recording, profile: Profile | None) -> None:
     reader = ProfileReader(device, profile)
     survey = await reader.discover(0)
     reading = await reader.poll(_POLL_NS)
-    for each in reading.traced:
-        sample = each.sample
-        oids = f"{each.oids[0]} … ({len(each.oids)})" if len(each.oids) > 3 else ", ".join(each.oids)
+    for sample, part in zip(reading.samples, reading.parts, strict=True):
+        every = part.oids if part is not None else ()
+        oids = f"{every[0]} … ({len(every)})" if len(every) > 3 else ", ".join(every)
         click.echo(f"  sample  {sample.metric}{{{sample.object}}} = {sample.value:g}  <- {oids}")
     for fault in reading.faults:
         click.echo(f"  fault   {fault.metric}{{{fault.object}}}: {fault.text}")
     for metric, reason in survey.lacking:
         click.echo(f"  lacking {metric}: {reason}")
-    click.echo(f"  {len(reading.traced)} samples, {len(reading.faults)} faults, {survey.oids} values a poll")
+    click.echo(f"  {len(reading.samples)} samples, {len(reading.faults)} faults, {survey.oids} values a poll")
 
 
 def _read(profile: Profile, platform: Platform | None, name: str, output: Path) -> None:

@@ -39,6 +39,15 @@ class WantedSeries:
     cells: tuple[NameSource, ...]
     value: Expression
     picks: tuple[int, ...] = ()
+    lone: str | None = field(init=False, compare=False)
+    """The OID whose value, where it is an integer, is that of the series as it is; None where it takes more."""
+
+    def __post_init__(self) -> None:
+        line, cells = self.line, self.cells
+        as_read = self.value.plain and not line.change and line.lost is None and line.scale is None
+        unread = line.match is None and line.values is None
+        one = len(cells) == 1 and cells[0].twin is None and not cells[0].column.invalid
+        object.__setattr__(self, "lone", cells[0].oid if as_read and unread and one else None)
 
     @property
     def oids(self) -> tuple[str, ...]:
@@ -53,6 +62,11 @@ class FoldedSeries:
     line: MetricLine
     object: str
     rows: tuple[WantedSeries, ...]
+
+    @property
+    def oids(self) -> tuple[str, ...]:
+        """The OIDs that it is read from."""
+        return tuple(oid for want in self.rows for oid in want.oids)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,23 +179,12 @@ class Survey:
 
 
 @dataclass(frozen=True, slots=True)
-class Traced:
-    """A sample and the OIDs that it came from."""
-
-    sample: Sample
-    oids: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class PollReading:
-    """What one poll brought; ``stale`` says why the survey does not fit the device any more, empty if it does."""
+    """What one poll brought: samples, each with the series in ``parts`` that it was read for (None for the number of
+    processes and the like). ``stale`` says why the survey does not fit the device any more, empty if it does."""
 
-    traced: tuple[Traced, ...]
+    samples: tuple[Sample, ...]
+    parts: tuple[WantedSeries | FoldedSeries | None, ...]
     faults: tuple[Fault, ...]
     events: tuple[Event, ...] = ()
     stale: str = ""
-
-    @property
-    def samples(self) -> tuple[Sample, ...]:
-        """The samples alone."""
-        return tuple(each.sample for each in self.traced)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 
 from soakwatch.sources.profiles.device_survey import WantedSeries
 from soakwatch.sources.profiles.expression import SECONDS, MissingError, UndefinedError
 from soakwatch.sources.profiles.profile_model import MetricLine, TableColumn
 from soakwatch.sources.profiles.value import Number, Value, number, text
-from soakwatch_model.metric import clipped, fault_of
+from soakwatch_model.metric import BY_NAME, clipped, fault_of
 
 Raw = Mapping[str, Number | None]
 NEAR = 1.0
@@ -30,6 +32,21 @@ def level(want: WantedSeries, values: Mapping[str, Value]) -> Number:
     if line.match is not None or line.values is not None:
         return _finish(line, _read_as(line, want, values))
     return _finish(line, want.value.run(raw(want, values)))
+
+
+def possible(metric: str, value: int) -> bool:
+    """Whether an integer is a reading of a metric as it is: within its range, and no more than a counter can hold."""
+    low, high = _range(metric)
+    return low <= value <= high and value < 2**64
+
+
+@cache
+def _range(metric: str) -> tuple[float, float]:
+    """The least and the greatest reading; of a metric that the catalogue does not have there is none."""
+    known = BY_NAME.get(metric)
+    if known is None:
+        return math.inf, -math.inf
+    return -(2.0**63) if known.low is None else known.low, math.inf if known.high is None else known.high
 
 
 def lost(want: WantedSeries, values: Mapping[str, Value], last: Number | None) -> Number:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from soakwatch.sources.abc import WatchedProcess
@@ -12,11 +12,10 @@ from soakwatch.sources.profiles.device_survey import (
     PollReading,
     Survey,
     SurveyedTable,
-    Traced,
     WantedSeries,
 )
 from soakwatch.sources.profiles.discovery import discover, run_in_thread_if_large
-from soakwatch.sources.profiles.evaluate import FaultError, Raw, change, level, lost, raw
+from soakwatch.sources.profiles.evaluate import FaultError, Raw, change, level, lost, possible, raw
 from soakwatch.sources.profiles.expression import MissingError, UndefinedError
 from soakwatch.sources.profiles.profile_model import MetricGroup, Profile
 from soakwatch.sources.profiles.snmp_processes import poll_processes, watch_state, without_table
@@ -32,10 +31,38 @@ ANEW = "the device restarted"
 GONE = "the device does not answer it any more"
 
 
+@dataclass(frozen=True, slots=True)
+class Questions:
+    """What is asked of a device while the same tables are due: columns, objects, and those that may be missing.
+
+    ``single`` are objects without rows, ``expected`` is how many values the columns have.
+    """
+
+    due: tuple[SurveyedTable, ...]
+    walks: tuple[str, ...]
+    gets: tuple[str, ...]
+    away: frozenset[str]
+    single: frozenset[str]
+    expected: int
+
+
+def questions(survey: Survey, due: tuple[SurveyedTable, ...]) -> Questions:
+    """What some tables of a survey ask for."""
+    return Questions(
+        due,
+        tuple(dict.fromkeys(base for table in due for base in table.walks)),
+        tuple(dict.fromkeys(oid for table in due for oid in table.gets)),
+        frozenset(oid for table in due for oid in table.away),
+        frozenset(oid for table in due if not table.group.columns for oid in table.gets),
+        survey.expected(due),
+    )
+
+
 @dataclass(slots=True)
 class ReaderState:
-    """What a reader remembers from poll to poll."""
+    """What a reader remembers from poll to poll. ``asked`` are the questions of the last poll, and of which survey."""
 
+    asked: tuple[Survey, Questions] | None = None
     due_ns: dict[str, int] = field(default_factory=dict)  # group -> not before
     before: dict[tuple[str, str, str], tuple[int, Raw]] = field(default_factory=dict)  # the last is a row of a fold
     reported: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -79,26 +106,24 @@ class Answers:
 async def ask(asker: Asker, survey: Survey, state: ReaderState, now_ns: int) -> Answers:
     """Asks everything that is due. Raises what the asker raises."""
     due = tuple(table for table in survey.tables if state.due(table.group, now_ns))
-    walks = tuple(dict.fromkeys(base for table in due for base in table.walks))
-    gets = tuple(dict.fromkeys(oid for table in due for oid in table.gets))
-    walked = await asker.walk(walks) if walks else {}
-    got = await asker.get(gets) if gets else {}
-    away = {oid for table in due for oid in table.away}
-    missing = [oid for oid in gets if oid not in got and oid not in away]
-    single = {oid for table in due if not table.group.columns for oid in table.gets} if missing else set[str]()
-    stale = _stale(survey, due, len(walked), next((oid for oid in missing if oid not in single), None), got)
-    return Answers(due, {**walked, **got}, stale, _unanswered(next((oid for oid in missing if oid in single), None)))
+    if state.asked is None or state.asked[0] is not survey or state.asked[1].due != due:
+        state.asked = survey, questions(survey, due)
+    asked = state.asked[1]
+    walked = await asker.walk(asked.walks) if asked.walks else {}
+    got = await asker.get(asked.gets) if asked.gets else {}
+    missing = [oid for oid in asked.gets if oid not in got and oid not in asked.away]
+    stale = _stale(asked, len(walked), next((oid for oid in missing if oid not in asked.single), None), got)
+    absent = _unanswered(next((oid for oid in missing if oid in asked.single), None))
+    return Answers(due, {**walked, **got}, stale, absent)
 
 
-def _stale(
-    survey: Survey, due: Sequence[SurveyedTable], walked: int, missing: str | None, got: Mapping[str, Value]
-) -> str:
-    for table in due:
+def _stale(asked: Questions, walked: int, missing: str | None, got: Mapping[str, Value]) -> str:
+    for table in asked.due:
         scalar = table.group.changed
         if scalar is not None and table.changed is not None and got.get(scalar) != table.changed:
             return f"the device reports that rows of {table.group.name} came or went"
-    if walked != (expected := survey.expected(due)):
-        return f"tables that had {expected} values have {walked}"
+    if walked != asked.expected:
+        return f"tables that had {asked.expected} values have {walked}"
     return _unanswered(missing)
 
 
@@ -112,7 +137,7 @@ def evaluate(answers: Answers, state: ReaderState, now_ns: int) -> PollReading:
     for table in answers.tables:
         state.seen(table.group, now_ns)
         poll.table(table)
-    return PollReading(tuple(poll.traced), tuple(poll.faults), stale=answers.stale)
+    return PollReading(tuple(poll.samples), tuple(poll.parts), tuple(poll.faults), stale=answers.stale)
 
 
 async def read(asker: Asker, survey: Survey, state: ReaderState, now_ns: int) -> PollReading:
@@ -126,12 +151,18 @@ class _Evaluation:
 
     def __init__(self, values: Mapping[str, Value], state: ReaderState, now_ns: int) -> None:
         self._values, self._state, self._now_ns = values, state, now_ns
-        self.traced: list[Traced] = []
+        self.samples: list[Sample] = []
+        self.parts: list[WantedSeries | FoldedSeries | None] = []
         self.faults: list[Fault] = []
 
     def table(self, table: SurveyedTable) -> None:
         """Every series of a group."""
+        values = self._values
         for want in table.wants:
+            plain = None if want.lone is None else values.get(want.lone)
+            if type(plain) is int and possible(want.line.metric, plain):  # most of the counters, by far
+                self._sample(want, plain)
+                continue
             try:
                 value = self._value(want)
             except FaultError as error:
@@ -143,7 +174,7 @@ class _Evaluation:
                 self._fault(want, GONE)
             else:
                 if value is not None:
-                    self._sample(want, value, want.oids)
+                    self._sample(want, value)
         for fold in table.folds:
             self._fold(fold)
 
@@ -198,13 +229,13 @@ class _Evaluation:
         if len(values) < len(operands):
             return
         built = {"sum": sum(values), "max": max(values), "min": min(values), "mean": sum(values) / len(values)}
-        self._sample(fold, built[fold.line.over or "mean"], tuple(oid for want in fold.rows for oid in want.oids))
+        self._sample(fold, built[fold.line.over or "mean"])
 
-    def _sample(self, part: WantedSeries | FoldedSeries, value: Number, oids: Sequence[str]) -> None:
-        key = (part.line.metric, part.object)
-        self.traced.append(Traced(Sample(*key, value, self._now_ns), tuple(oids)))
+    def _sample(self, part: WantedSeries | FoldedSeries, value: Number) -> None:
+        self.samples.append(Sample(part.line.metric, part.object, value, self._now_ns))
+        self.parts.append(part)
         if self._state.reported:
-            self._state.reported.pop(key, None)
+            self._state.reported.pop((part.line.metric, part.object), None)
 
     def _fault(self, part: WantedSeries | FoldedSeries, words: str) -> None:
         key = (part.line.metric, part.object)
@@ -284,7 +315,8 @@ class ProfileReader:
         self._stale = self._stale or reading.stale
         gone, self._gone = self._gone, ()
         return PollReading(
-            (*reading.traced, *running.traced),
+            (*reading.samples, *running.samples),
+            (*reading.parts, *running.parts),
             (*gone, *reading.faults, *running.faults),
             running.events,
             reading.stale,
@@ -293,7 +325,7 @@ class ProfileReader:
     async def poll_only(self, metrics: Collection[str], now_ns: int, deadline_s: float = math.inf) -> PollReading:
         """One poll of some metrics alone, of what was found so far, with the deadline of ``discover``."""
         if self.survey is None:
-            return PollReading((), ())
+            return PollReading((), (), ())
         narrowed = [table.only(metrics) for table in self.survey.tables]
         survey = replace(self.survey, tables=tuple(table for table in narrowed if table.parts))
         return await read(self._asker.until(deadline_s), survey, self._state, now_ns)
@@ -305,12 +337,12 @@ class ProfileReader:
 
     async def _read_processes(self, asker: Asker, survey: Survey, now_ns: int) -> PollReading:
         if not self._watched.watches:
-            return PollReading((), ())
+            return PollReading((), (), ())
         if not survey.processes:
-            return PollReading((), without_table(self._watched))
+            return PollReading((), (), without_table(self._watched))
         group = survey.processes[0]
         if not self._state.due(group, now_ns):
-            return PollReading((), ())
+            return PollReading((), (), ())
         reading = await poll_processes(asker, group, self._watched, now_ns)
         self._state.seen(group, now_ns)
         return reading

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from soakwatch.sources.abc import WatchedProcess
 from soakwatch.sources.profiles.compile import NAMED
-from soakwatch.sources.profiles.device_survey import NameSource, PollReading, Traced, WantedSeries
+from soakwatch.sources.profiles.device_survey import NameSource, PollReading, WantedSeries
 from soakwatch.sources.profiles.evaluate import FaultError, change, level, raw
 from soakwatch.sources.profiles.expression import SECONDS, MissingError, UndefinedError
 from soakwatch.sources.profiles.label_template import Template
@@ -89,7 +89,7 @@ async def poll_processes(asker: Asker, group: MetricGroup, state: WatchState, no
     state.changes.clear()
     for watched in state.watches:
         poll.read(watched, values)
-    return PollReading(tuple(poll.traced), tuple(poll.faults), tuple(poll.events))
+    return PollReading(tuple(poll.samples), tuple(poll.parts), tuple(poll.faults), tuple(poll.events))
 
 
 async def _values(
@@ -108,7 +108,8 @@ class _ProcessPoll:
 
     def __init__(self, group: MetricGroup, state: WatchState, now_ns: int) -> None:
         self._group, self._state, self._now_ns = group, state, now_ns
-        self.traced: list[Traced] = []
+        self.samples: list[Sample] = []
+        self.parts: list[WantedSeries | None] = []
         self.faults: list[Fault] = []
         self.events: list[Event] = []
 
@@ -125,11 +126,11 @@ class _ProcessPoll:
         if watched.unassigned:
             kept = len(watched.slots.occupied)
             self._fault("process.count", label, f"{watched.count} processes match: only {kept} are watched")
-        self._sample("process.count", label, watched.count, ())
+        self._sample("process.count", label, watched.count)
         for slot in watched.slots.slots:
-            self._sample("process.up", slot.label, int(slot.owner is not None), ())
+            self._sample("process.up", slot.label, int(slot.owner is not None))
             if slot.owner is not None:
-                self._sample("process.pid", slot.label, slot.owner.row.pid, ())
+                self._sample("process.pid", slot.label, slot.owner.row.pid)
                 for line in self._group.lines:
                     self._line(line, slot, slot.owner, values)
 
@@ -150,7 +151,7 @@ class _ProcessPoll:
             return
         if BY_NAME[line.metric].kind == COUNTER:
             self._grow(line.metric, slot, running, value)
-        self._sample(line.metric, label, value, want.oids)
+        self._sample(line.metric, label, value, want)
 
     def _grow(self, metric: str, slot: Slot[Running], running: Running, value: Number) -> None:
         """A counter that fell is another process with the same pid and name."""
@@ -178,8 +179,9 @@ class _ProcessPoll:
             return None
         return change(want, before, now, (self._now_ns - before_ns) / SECOND)
 
-    def _sample(self, metric: str, label: str, value: Number, oids: tuple[str, ...]) -> None:
-        self.traced.append(Traced(Sample(metric, label, value, self._now_ns), oids))
+    def _sample(self, metric: str, label: str, value: Number, want: WantedSeries | None = None) -> None:
+        self.samples.append(Sample(metric, label, value, self._now_ns))
+        self.parts.append(want)
         self._state.reported.pop((metric, label), None)
 
     def _fault(self, metric: str, label: str, text: str) -> None:

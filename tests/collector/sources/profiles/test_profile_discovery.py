@@ -36,7 +36,11 @@ def test_each_interface_has_the_widest_counter_that_it_has() -> None:
     del values[f"{IFX}.6.2"]
     values |= {f"{IF}.10.1": 77, f"{IF}.10.2": 88, f"{IF}.10.3": 99, f"{IFX}.6.3": b""}
     reading = poll(ProfileReader(Device(values), load_profiles()["generic"]), 1)
-    oids = {traced.sample.object: traced.oids for traced in reading.traced if traced.sample.metric == IO}
+    oids = {
+        sample.object: part.oids
+        for sample, part in zip(reading.samples, reading.parts, strict=True)
+        if part is not None and sample.metric == IO
+    }
     assert oids["interface=fast,direction=receive"] == (f"{IFX}.6.1",)
     assert oids["interface=slow,direction=receive"] == (f"{IF}.10.2",)
     assert oids["interface=empty,direction=receive"] == (f"{IF}.10.3",)

@@ -45,11 +45,10 @@ def _polled(name: str, rows: Mapping[str, Value]) -> tuple[dict[str, float], dic
     async def poll() -> tuple[dict[str, float], dict[str, tuple[str, ...]], list[str]]:
         await reader.discover(0)
         reading = await reader.poll(60 * SECOND)
-        traced = {f"{sampled.sample.metric}{{{sampled.sample.object}}}": sampled for sampled in reading.traced}
-        values = {series: sampled.sample.value for series, sampled in traced.items()}
+        series = [f"{sample.metric}{{{sample.object}}}" for sample in reading.samples]
         return (
-            values,
-            {series: tuple(sampled.oids) for series, sampled in traced.items()},
+            dict(zip(series, (sample.value for sample in reading.samples), strict=True)),
+            {name: part.oids for name, part in zip(series, reading.parts, strict=True) if part is not None},
             [f"{f.metric}: {f.text}" for f in reading.faults],
         )
 

@@ -29,7 +29,7 @@ def _polled(name: str, rows: Rows, *watched: str) -> tuple[dict[str, float], lis
         await reader.discover(0)
         first = await reader.poll(60 * SECOND)
         reading = await reader.poll(120 * SECOND)
-        values = {f"{traced.sample.metric}{{{traced.sample.object}}}": traced.sample.value for traced in reading.traced}
+        values = {f"{sample.metric}{{{sample.object}}}": sample.value for sample in reading.samples}
         return values, [f"{fault.metric}: {fault.text}" for fault in (*first.faults, *reading.faults)]
 
     return asyncio.run(polled())

@@ -90,7 +90,7 @@ def test_its_values_become_samples(device: Device) -> None:
     async def polled() -> tuple[dict[str, float], tuple[str, ...]]:
         await reader.discover(0)
         reading = await reader.poll(60 * SECOND)
-        values = {f"{traced.sample.metric}{{{traced.sample.object}}}": traced.sample.value for traced in reading.traced}
+        values = {f"{sample.metric}{{{sample.object}}}": sample.value for sample in reading.samples}
         return values, tuple(f"{fault.metric}: {fault.text}" for fault in reading.faults)
 
     values, faults = asyncio.run(polled())
@@ -176,7 +176,7 @@ def test_a_load_that_is_not_measured_is_absent() -> None:
     async def polled() -> list[str]:
         await reader.discover(0)
         reading = await reader.poll(60 * SECOND)
-        return [traced.sample.metric for traced in reading.traced] + [fault.metric for fault in reading.faults]
+        return [sample.metric for sample in reading.samples] + [fault.metric for fault in reading.faults]
 
     assert [metric for metric in asyncio.run(polled()) if metric.startswith("system.cpu")] == []
 
