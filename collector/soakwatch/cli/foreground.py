@@ -18,6 +18,7 @@ from soakwatch.cli.display.self_status import SelfStatus
 from soakwatch.cli.outlet import Loss, Terminal
 from soakwatch.cli.report_options import print_report
 from soakwatch.cli.take_over import become_new_version
+from soakwatch.core.c_allocator import share_one_arena
 from soakwatch.core.clock import Clock
 from soakwatch.core.console import CommandConsole
 from soakwatch.core.errors import EXIT_INCONCLUSIVE, MonitorBrokenError, RecordError
@@ -75,6 +76,7 @@ def run_to_the_end(
     on the disk meanwhile, the new one makes the end. Raises MonitorBrokenError if the record could not be written; what
     was committed is kept.
     """
+    share_one_arena()
     stamp = code_stamp() if words else ""
     with listed_as_running(course.folder):
         code = _run(terminal, course, record, clock, verdict_shown=verdict_shown, web=web, places=places, stamp=stamp)

@@ -6,27 +6,14 @@ go on it answers ``! reason`` and ends: the caller starts another one, which res
 
 from __future__ import annotations
 
-import ctypes
 import os
 import sys
-from contextlib import suppress
 from pathlib import Path
 
+from soakwatch.core.c_allocator import give_big_arrays_back
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.judge.live.answers import answer, evaluator_of
 from soakwatch.judge.live.evaluator import LiveEvaluator
-
-_MMAP_THRESHOLD = -3  # M_MMAP_THRESHOLD of mallopt(3)
-_BIG = 65_536  # bytes
-
-
-def give_big_arrays_back() -> None:
-    """Let the C library return arrays at once when they are freed, instead of keeping their room between small ones.
-
-    glibc raises the size from which it does so up to 32 MB, as arrays come and go. Other libraries have no such call.
-    """
-    with suppress(AttributeError, OSError):
-        ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, _BIG)
 
 
 def main() -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from sys import intern
 
 from soakwatch.sources.profiles.device_survey import NameSource
 from soakwatch.sources.profiles.evaluate import valid
@@ -129,7 +130,9 @@ class GroupRows:
         if best is None:
             trusted = (b for b in sound if b not in self.distrusted and f"{b}.{index}" not in self.doubted)
             best = next(trusted, (sound or having)[0])
-        return NameSource(name, f"{best}.{index}", column, self._twin(column, best, index))
+        return NameSource(
+            name, intern(f"{best}.{index}"), column, self._twin(column, best, index)
+        )  # one for all devices
 
     def _twin(self, column: TableColumn, base: str, index: str) -> str | None:
         """The 32-bit counter that stands at 0 beside a 64-bit one that does too, on a device whose 64-bit column never

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from sys import intern
 
 from soakwatch.sources.profiles.device_survey import FoldedSeries, NameSource, Survey, SurveyedTable, WantedSeries
 from soakwatch.sources.profiles.evaluate import FaultError, level, raw, valid
@@ -65,9 +66,12 @@ def draft(rows: GroupRows, values: Mapping[str, Value]) -> Draft:
                 cells[name] = {index: cell for index, cell in cells_of_rows if cell is not None}
         folded: list[tuple[WantedSeries, bool]] = []
         for index in rows.of_line(line):
-            object_label = objects[key].get(index, "") if line.over is None else _fixed(line)
+            object_label = intern(objects[key].get(index, "") if line.over is None else _fixed(line))
             want = WantedSeries(
-                line, object_label, tuple(cells[name][index] for name in names if index in cells[name]), line.value
+                line,
+                intern(object_label),
+                tuple(cells[name][index] for name in names if index in cells[name]),
+                line.value,
             )
             standing = _standing(want, values)
             if standing is None:
