@@ -22,8 +22,8 @@ Plain = None | bool | int | float | str | list["Plain"] | dict[str, "Plain"]
 Path = tuple[str | int, ...]
 """Path of a value: keys and list positions from the top."""
 
-MAX_BYTES = 1_000_000
-MAX_NODES = 20_000
+MAX_BYTES = 4_000_000
+MAX_NODES = 200_000
 MAX_DEPTH = 40
 
 _BOOLEANS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
@@ -123,7 +123,7 @@ def read_text(file: FilePath) -> str:
     except OSError as error:
         raise PlanError(f"{file}: cannot be read: {error.strerror or type(error).__name__}") from None
     if len(raw) > MAX_BYTES:
-        raise PlanError(f"{file}: has more than {MAX_BYTES} bytes: that is not a plan")
+        raise PlanError(f"{file}: has more than {MAX_BYTES:,} bytes: that is not a plan")
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -229,6 +229,7 @@ class _Walk:
     changed: dict[Path, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     count: int = 0
+    seen: set[int] = field(default_factory=set)  # the nodes that stand in the file
 
     def value(self, node: yaml.Node, path: Path, above: tuple[int, ...]) -> Plain:
         if self._is_too_much(node):
@@ -261,8 +262,11 @@ class _Walk:
 
     def _is_too_much(self, node: yaml.Node) -> bool:
         self.count += 1
+        self.seen.add(id(node))
         if self.count == MAX_NODES + 1:
-            self._report(node, f"the plan unfolds to more than {MAX_NODES} values: use fewer aliases")
+            by_alias = self.count - len(self.seen)
+            remedy = f"{by_alias:,} of them by aliases: use fewer aliases" if by_alias else "make several plans of it"
+            self._report(node, f"the plan has more than {MAX_NODES:,} values{', ' if by_alias else ': '}{remedy}")
         return self.count > MAX_NODES
 
     def _mapping(self, node: yaml.MappingNode, path: Path, above: tuple[int, ...]) -> Plain:

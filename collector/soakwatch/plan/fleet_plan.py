@@ -10,6 +10,7 @@ import copy
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TypeVar
 
 from soakwatch.core.errors import SoakwatchError
@@ -20,11 +21,12 @@ from soakwatch.plan.target import TargetKeys
 from soakwatch.sources.source_modules import poller_module
 
 V = TypeVar("V")
-MAX_TARGETS = 1000
+MAX_TARGETS = 10_000
 OWN = "{target}"
 """Stands for the name of the target in the texts of its sources."""
 _RANGE = re.compile(r"\[(\d+(?:-\d+)?(?:,\d+(?:-\d+)?)*)\]")
 _EXTENSION = "x-"
+_HEADS = 3  # keys of the longest place of which all is taken: defaults, poller, key
 _HOST = "host"
 
 
@@ -42,21 +44,27 @@ class _Draft:
     changed: dict[Path, str] = field(default_factory=dict)
     origins: dict[Path, str] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    _inside: dict[Path, list[Path]] = field(default_factory=dict)  # every place in the file by each of its heads
+
+    def __post_init__(self) -> None:
+        origin = self.origin
+        for path in dict.fromkeys((*origin.values, *origin.keys, *origin.changed, *origin.origins)):
+            for size in range(1, min(_HEADS, len(path)) + 1):
+                self._inside.setdefault(path[:size], []).append(path)
 
     def take(self, here: Path, there: Path) -> None:
         """Give what is at ``there`` in the plan the places of ``here`` in the file, where it has none yet."""
         origin = self.origin
-        _take(origin.values, self.values, here, there)
-        _take(origin.keys, self.keys, here, there)
-        _take(origin.changed, self.changed, here, there)
-        _take(origin.origins, self.origins, here, there)
+        for path in self._inside.get(here, ()):
+            _take(origin.values, self.values, path, (*there, *path[len(here) :]))
+            _take(origin.keys, self.keys, path, (*there, *path[len(here) :]))
+            _take(origin.changed, self.changed, path, (*there, *path[len(here) :]))
+            _take(origin.origins, self.origins, path, (*there, *path[len(here) :]))
 
 
 def _take(before: Mapping[Path, V], after: dict[Path, V], here: Path, there: Path) -> None:
-    size = len(here)
-    for path, value in before.items():
-        if path[:size] == here:
-            after.setdefault((*there, *path[size:]), value)
+    if here in before:
+        after.setdefault(there, before[here])
 
 
 def unfolded(document: Document, registry: Registry) -> Document:
@@ -136,6 +144,7 @@ def ranged(name: str) -> list[str]:
     return [_RANGE.sub(number, name) for number in _numbers(found[0])]
 
 
+@lru_cache(maxsize=64)
 def _numbers(text: str) -> list[str]:
     numbers: list[str] = []
     for part in text.split(","):

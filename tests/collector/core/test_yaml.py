@@ -110,8 +110,15 @@ def test_merges_of_merges_stop_at_the_bound() -> None:
     """Also where every key is written out already, so that nothing is added."""
     lines = ["x0: &x0 {k: 1}"]
     lines += [f"x{n}: &x{n} {{k: 1, <<: [{', '.join([f'*x{n - 1}'] * 9)}]}}" for n in range(1, 12)]
-    with pytest.raises(PlanError, match="unfolds to more than 20000 values"):
+    with pytest.raises(PlanError, match=r"has more than 200,000 values, [0-9,]+ of them by aliases: use fewer aliases"):
         parse("\n".join(lines), "p.yaml")
+
+
+def test_a_plan_with_too_many_values_of_its_own_is_not_told_of_aliases(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The true limit, and what helps."""
+    monkeypatch.setattr("soakwatch.core.yaml.MAX_NODES", 1000)
+    with pytest.raises(PlanError, match="the plan has more than 1,000 values: make several plans of it"):
+        parse("- [" + "1," * 1000 + "1]\n", "p.yaml")
 
 
 def test_a_file_that_unfolds_without_bound_is_refused() -> None:
@@ -119,7 +126,8 @@ def test_a_file_that_unfolds_without_bound_is_refused() -> None:
     with pytest.raises(PlanError) as caught:
         parse(_bomb(), "p.yaml")
     assert len(caught.value.problems) == 1
-    assert caught.value.problems[0].endswith(f"unfolds to more than {MAX_NODES} values: use fewer aliases")
+    assert f"has more than {MAX_NODES:,} values, " in caught.value.problems[0]
+    assert caught.value.problems[0].endswith(" of them by aliases: use fewer aliases")
 
 
 def test_aliases_of_modest_size_are_data() -> None:
@@ -141,12 +149,12 @@ def test_files_that_are_no_text_are_reported_in_one_sentence(tmp_path: Path) -> 
     latin = tmp_path / "latin.yaml"
     latin.write_bytes(b"name: x\nb: \xe9\n")
     huge = tmp_path / "huge.yaml"
-    huge.write_bytes(b"#" * 1_000_001)
+    huge.write_bytes(b"#" * 4_000_001)
     expected = {
         tmp_path: f"{tmp_path} is a folder: name the plan file",
         tmp_path / "none.yaml": f"{tmp_path / 'none.yaml'}: cannot be read: No such file or directory",
         latin: f"{latin}:2:4: is not UTF-8: save the plan as UTF-8",
-        huge: f"{huge}: has more than 1000000 bytes: that is not a plan",
+        huge: f"{huge}: has more than 4,000,000 bytes: that is not a plan",
     }
     for file, sentence in expected.items():
         with pytest.raises(PlanError) as caught:

@@ -72,12 +72,12 @@ def test_the_schema_takes_the_short_forms() -> None:
     [
         ("  fw[3-1]: {sources: [local]}", "p.yaml:3:3: [3-1] counts down: write [1-3]"),
         (
-            "  fw[1-10000]: {sources: [local]}",
-            "p.yaml:3:3: fw[1-10000] makes 10,000 targets: a plan has at most 1,000",
+            "  fw[1-10001]: {sources: [local]}",
+            "p.yaml:3:3: fw[1-10001] makes 10,001 targets: a plan has at most 10,000",
         ),
         (
             "  fw[1-99999999999]: {sources: [local]}",
-            "p.yaml:3:3: [1-99999999999] has 99,999,999,999 numbers: a plan has at most 1,000 targets",
+            "p.yaml:3:3: [1-99999999999] has 99,999,999,999 numbers: a plan has at most 10,000 targets",
         ),
         ("  fw[a-c]: {sources: [local]}", "p.yaml:3:3: 'fw[a-c]' is no range: write fw[01-20] or fw[1-3,7], once"),
         ("  fw[]: {sources: [local]}", "p.yaml:3:3: 'fw[]' is no range"),
@@ -156,3 +156,14 @@ def test_a_run_of_a_range_with_a_value_of_the_command_line(tmp_path: Path, soakw
     refused = soakwatch("run", "--target", "local", "--set", "duration=4s")
     assert refused.returncode == 2
     assert "--set changes a plan" in refused.stderr
+
+
+def test_a_plan_of_more_than_a_thousand_targets_is_read() -> None:
+    """Listed one by one or as a range: each text of a range is read once, and each place is looked up, not searched."""
+    head = "duration: 1h\ndefaults: {role: dut, snmp: {community: env:COMMUNITY, interval: 10s}}\ntargets:\n"
+    listed = "".join(f"  sw{number}: {{host: 10.0.0.{number}, sources: [snmp]}}\n" for number in range(1, 1201))
+    plan = plan_from_text(head + listed, "p.yaml")
+    ranged = plan_from_text(head + "  sw[1-1200]: {host: '10.0.0.[1-1200]', sources: [snmp]}\n", "p.yaml")
+    assert ranged.targets == plan.targets
+    assert plan.targets[-1].sources[0].config.model_dump()["host"] == "10.0.0.1200"
+    assert plan.targets[1198].sources[0].location == "p.yaml:1202:41"
