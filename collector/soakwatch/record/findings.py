@@ -6,6 +6,7 @@ import dataclasses
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping
+from sys import intern
 from typing import cast
 
 from soakwatch_model.fact import KINDS, Fact, Stage
@@ -86,32 +87,37 @@ def finding_from_json(text: str) -> Finding:
     interval = cast("list[Tree] | None", body["interval"])
     begin_ns, end_ns = cast("list[int]", body["window"])
     return Finding(
-        rule=cast("str", body["rule"]),
+        rule=_shared(body["rule"]),
         version=cast("int", body["version"]),
         outcome=Outcome(cast("str", body["outcome"])),
-        target=cast("str", body["target"]),
-        metric=cast("str", body["metric"]),
-        object=cast("str", body["object"]),
+        target=_shared(body["target"]),
+        metric=_shared(body["metric"]),
+        object=_shared(body["object"]),
         window=Window(begin_ns, end_ns),
-        definition=cast("str", body["definition"]),
-        reason=cast("str", body["reason"]),
+        definition=_shared(body["definition"]),
+        reason=_shared(body["reason"]),
         samples=cast("int", body["samples"]),
         expected=cast("int | None", body["expected"]),
         measured=_in(body["measured"]),
         limit=_in(body["limit"]),
         interval=None if interval is None else (_number(interval[0]), _number(interval[1])),
-        unit=cast("str", body["unit"]),
+        unit=_shared(body["unit"]),
         smallest_detectable=_in(body["smallest_detectable"]),
-        detectable_unit=cast("str", body["detectable_unit"]),
-        settle=cast("str", body["settle"]),
+        detectable_unit=_shared(body["detectable_unit"]),
+        settle=_shared(body["settle"]),
         marks=_marks(body),
-        numbers={name: _number(value) for name, value in cast("Mapping[str, Tree]", body["numbers"]).items()},
+        numbers={intern(name): _number(value) for name, value in cast("Mapping[str, Tree]", body["numbers"]).items()},
         doubts=tuple(cast("list[str]", body["doubts"])),
         why=None if body.get("why") is None else InconclusiveReason(cast("str", body["why"])),
         forecast=_forecast(body.get("forecast")),
         facts=tuple(_facts(body[_FACTS_KEY])),
         rulings=tuple(_rulings(body.get("rulings"))),
     )
+
+
+def _shared(text: Tree) -> str:
+    """A text that many findings have, such as the definition of a rule: one for all of them."""
+    return intern(cast("str", text))
 
 
 def _fact_out(fact: Fact) -> Tree:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Protocol
 
@@ -105,18 +105,15 @@ class LiveJudge:
         self._due_ns = now_ns() + int(JUDGE_EVERY_S * 1e9)
         self._complaint = ThrottledLog("live judging")
         self._findings: dict[str, tuple[Finding, ...]] = {}
+        self._known = _number_of(())
         self._failing: dict[str, int] = {}  # when each failure was first seen
         self._failures = 0
         self._rested_ns = 0  # a look that is woken waits until then
         self.rates: tuple[Rate, ...] = ()
-        self._recorded: tuple[frozenset[str], int] = (frozenset(), -(2**62))
+        self._recorded = _number_of(()), -(2**62)
         self.judged_ns: int | None = None
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """The findings so far, worst first."""
-        every = [finding for findings in self._findings.values() for finding in findings]
-        return tuple(sorted(every, key=lambda f: (f.outcome.rank, f.target, f.rule, f.metric, f.object)))
+        self.findings: tuple[Finding, ...] = ()
+        """The findings so far, worst first; sorted once, for displays ask every second."""
 
     @property
     def confirmed(self) -> bool:
@@ -130,12 +127,12 @@ class LiveJudge:
         """Whether to record the findings: they changed, or it is long since they were recorded."""
         if self.judged_ns is None:
             return False
-        identities, recorded_ns = self._recorded
-        return self._identities() != identities or self.judged_ns - recorded_ns >= RECORD_EVERY_S * 1e9
+        known, recorded_ns = self._recorded
+        return self._known != known or self.judged_ns - recorded_ns >= RECORD_EVERY_S * 1e9
 
     def recorded(self) -> None:
         """The record has them."""
-        self._recorded = self._identities(), self.judged_ns or 0
+        self._recorded = self._known, self.judged_ns or 0
 
     @property
     def snapshot(self) -> LiveSnapshot | None:
@@ -200,6 +197,9 @@ class LiveJudge:
                 self._findings[message["of"]] = findings
             else:
                 self._findings.pop(message["of"], None)
+        every = [finding for findings in self._findings.values() for finding in findings]
+        self.findings = tuple(sorted(every, key=lambda f: (f.outcome.rank, f.target, f.rule, f.metric, f.object)))
+        self._known = _number_of(every)
         self.judged_ns = judged_ns
         failing = {
             identity_of(f)
@@ -208,5 +208,7 @@ class LiveJudge:
         }
         self._failing = {identity: self._failing.get(identity, judged_ns) for identity in failing}
 
-    def _identities(self) -> frozenset[str]:
-        return frozenset(identity_of(finding) for finding in self.findings)
+
+def _number_of(findings: Iterable[Finding]) -> int:
+    """A number for the identities of some findings: tens of thousands of texts, for a fleet, tell no more."""
+    return hash(frozenset(identity_of(finding) for finding in findings))
