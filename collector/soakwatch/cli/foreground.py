@@ -24,6 +24,7 @@ from soakwatch.core.console import CommandConsole
 from soakwatch.core.errors import EXIT_INCONCLUSIVE, MonitorBrokenError, RecordError
 from soakwatch.core.event_kinds import START_WARNING, TERMINAL_LOST
 from soakwatch.core.installed_code import code_stamp
+from soakwatch.core.open_files import allow_open_files
 from soakwatch.core.units import show_bytes, show_seconds
 from soakwatch.engine.context import RunContext
 from soakwatch.engine.finish import Ending, end_unpolled, why_unpolled
@@ -77,6 +78,8 @@ def run_to_the_end(
     was committed is kept.
     """
     share_one_arena()
+    if warning := allow_open_files(sum(len(target.sources) for target in course.plan.targets)):
+        _complain(f"warning: {warning}")
     stamp = code_stamp() if words else ""
     with listed_as_running(course.folder):
         code = _run(terminal, course, record, clock, verdict_shown=verdict_shown, web=web, places=places, stamp=stamp)

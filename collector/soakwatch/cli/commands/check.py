@@ -14,6 +14,7 @@ import click
 
 from soakwatch.cli.options import runs_option, set_option
 from soakwatch.core.errors import EXIT_FAIL, EXIT_PASS, EXIT_USAGE, PlanError
+from soakwatch.core.open_files import allow_open_files
 from soakwatch.core.tables import say
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ def command(plan: Path, runs_folder: Path, values: tuple[str, ...], *, no_connec
     loaded = load_plan(plan, values=values)
     if unknown := loaded.unknown_names():
         raise PlanError(*unknown)
+    if warning := allow_open_files(sum(len(target.sources) for target in loaded.targets)):
+        say(f"warning: {warning}")
     check_outside(loaded)
     notified = check_notifications(loaded)
     seen = None if no_connect else _look(loaded, runs_folder)
