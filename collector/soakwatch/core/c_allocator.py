@@ -23,6 +23,12 @@ def share_one_arena() -> None:
     _set(_ARENA_MAX, 1)
 
 
+def give_free_memory_back() -> None:
+    """Return to the system what is free between what is in use: 2 ms for 100 MB, so not more often than each minute."""
+    with suppress(AttributeError, OSError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 def _set(option: int, value: int) -> None:
     with suppress(AttributeError, OSError):
         ctypes.CDLL(None).mallopt(option, value)

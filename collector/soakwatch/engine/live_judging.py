@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable
 
+from soakwatch.core.c_allocator import give_free_memory_back
 from soakwatch.engine.context import RunContext
 from soakwatch.engine.machine import Machine
 from soakwatch.engine.run_record import RunRecord
@@ -72,6 +73,7 @@ class LiveJudging:
         if newest is not None:
             with contextlib.suppress(RecordFullError):
                 await call(record.set_meta, META, snapshot_text(newest))
+        await call(give_free_memory_back)  # the texts of all findings, twice
 
     async def close(self) -> None:
         """Ends the judge's process."""

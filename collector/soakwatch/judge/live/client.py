@@ -187,8 +187,9 @@ class LiveJudge:
         if lines[:1] == ["new"]:
             self._findings = {}
             del lines[0]
-        for line in lines:
-            message = json.loads(line)
+        lines.reverse()
+        while lines:  # tens of thousands of findings: their text goes as they come
+            message = json.loads(lines.pop())
             if "rates" in message:
                 self.rates = rates_of(message["rates"])
                 continue
