@@ -101,6 +101,51 @@ def test_a_walk_goes_on_after_lost_answers(engine: str) -> None:
     assert answered.most_common(1)[0][1] <= 2  # the answer came late once, at the most
 
 
+@pytest.mark.parametrize("walked", [False, True], ids=["get", "walk"])
+def test_what_was_answered_at_its_size_is_not_asked_for_in_parts_after_a_loss(*, walked: bool) -> None:
+    """All repeats of one request are lost: smaller requests would be more of them, for ten minutes, and more losses."""
+    column = "1.3.6.1.4.1.99.2.1"
+    oids = [f"{column}.{row}" for row in range(1, 121)]
+    lost = 0
+
+    def respond(data: bytes) -> list[tuple[float, bytes]]:
+        nonlocal lost
+        if lost:
+            lost -= 1
+            return []
+        request = v2c(data)
+        assert request is not None
+        asked = [bind[0] for bind in request[1].binds]
+        if not walked:
+            return [(0.0, answer(data, [(name, ber.integer(1)) for name in asked]))]
+        row = 0 if asked[0] == column else int(asked[0].rpartition(".")[2])
+        rows = [(name, ber.integer(1)) for name in oids[row : row + request[1].index]]
+        return [(0.0, answer(data, rows or [("1.3.6.1.4.1.99.3.0", ber.integer(0))]))]
+
+    async def main() -> list[int]:
+        nonlocal lost
+        counts = []
+        async with AsyncExitStack() as stack:
+            double, port = await agent(stack, respond)
+            options = SessionOptions("gufo", share_s=0.1, retries=0, repetitions=20)
+            session = Session(Access("127.0.0.1", port, "2c", community="public"), options)
+            stack.push_async_callback(session.close)
+            for lose in (0, 0, 0, 0, 1, 0):  # the size of walks grows for some time
+                lost, before = lose, double.asked
+                values = await (session.walk([column], soon()) if walked else session.get(oids, soon()))
+                assert len(values) == 120
+                counts.append(double.asked - before)
+        return counts
+
+    *_, first, again, after = asyncio.run(main())
+    assert (again, after) == (after + 1, min(first, after)), (first, again, after)
+
+
+def soon() -> float:
+    """A deadline."""
+    return time.monotonic() + 20
+
+
 def test_a_survey_outlives_lost_requests_and_says_so(snmpd: Snmpd) -> None:
     """A third of the round trips is lost: polls say how many requests were lost, none that the device is silent."""
     path = LossyPath(snmpd.port, 0.35, seed=3)

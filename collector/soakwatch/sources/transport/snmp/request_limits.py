@@ -18,6 +18,8 @@ _MAX_REPETITIONS = 50
 _MAX_COLUMNS = 1000
 _MAX_OVERSIZED = 1000
 _MAX_REFUSALS = 10_000
+_MAX_ANSWERED = 1000
+_CHANCES = 3
 _SMALL = 8  # a request of so few objects was not lost for its size
 _LONG = 1500  # bytes of a value that may be too much for an answer of SNMPv3 (gufo-snmp takes 2048)
 Batch = tuple[str, ...]
@@ -55,6 +57,33 @@ class Amount:
         31
         """
         return self if now_s < self.retry_s else replace(self, now=min(self.max_amount, self.now + self.now // 2 + 1))
+
+
+@dataclass(slots=True)
+class AnsweredSizes:
+    """What was answered at its size before, by its first object: if it is lost now, its size is not the reason.
+
+    >>> sizes = AnsweredSizes()
+    >>> sizes.answered("1.1", 40)
+    >>> [sizes.by_chance("1.1", 40) for _ in range(4)], sizes.by_chance("1.2", 40)
+    ([True, True, True, False], False)
+    """
+
+    _known: dict[str, tuple[int, int]] = field(default_factory=dict)  # the size, and how often it was lost since
+
+    def answered(self, first: str, size: int) -> None:
+        """A request for so many objects, or rows, from this one on was answered."""
+        if self._known.get(first) != (size, 0) and (first in self._known or len(self._known) < _MAX_ANSWERED):
+            self._known[first] = size, 0
+
+    def by_chance(self, first: str, size: int) -> bool:
+        """They are lost, with all repeats: whether to ask the same again. ``_CHANCES`` times in a row at most, for the
+        path may have changed."""
+        if first not in self._known:
+            return False
+        known, lost = self._known[first]
+        self._known[first] = known, lost + 1
+        return size <= known and lost < _CHANCES
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from soakwatch.sources.transport.snmp.agent_link import AgentLink, SessionOptions
 from soakwatch.sources.transport.snmp.diagnosis import Diagnosis
-from soakwatch.sources.transport.snmp.request_limits import Limits, limits_at_first
+from soakwatch.sources.transport.snmp.request_limits import AnsweredSizes, Limits, limits_at_first
 from soakwatch.sources.transport.snmp.round_trips import RoundTrips
 from soakwatch.sources.transport.snmp.snmp_access import Access
 from soakwatch.sources.transport.snmp.snmp_connection import Connection, Counters, Value, Walk, get
@@ -52,6 +52,7 @@ class Session:
     trips: RoundTrips = field(default_factory=RoundTrips)
     link: AgentLink = field(init=False)
     _limits: Limits = field(init=False)
+    _sizes: AnsweredSizes = field(default_factory=AnsweredSizes)
     _diagnosis: Diagnosis = field(init=False)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _endings: dict[str, tuple[float, SnmpPollError | None]] = field(default_factory=dict)
@@ -84,10 +85,16 @@ class Session:
             except SnmpPollError as failure:
                 now = self.clock()
                 alive = self.link.answered_at is not None and now < deadline
+                if failure.kind is FailureKind.NO_ANSWER and self._sizes.by_chance(batch[0], len(batch)):
+                    if not alive:
+                        raise
+                    left.insert(0, batch)
+                    continue
                 self._limits, again = self._limits.failed(batch, failure, now, alive=alive)
                 left = again + left
                 continue
             if sure:
+                self._sizes.answered(batch[0], len(batch))
                 self._limits = self._limits.answered(batch, answer)
                 values.update(answer)
             else:
@@ -212,6 +219,8 @@ class Session:
                 if now > deadline:
                     raise
                 alive = self.link.answered_at is not None
+                if failure.kind is FailureKind.NO_ANSWER and self._sizes.by_chance(oid, walk.repetitions):
+                    continue
                 self._limits = self._limits.lighter(oid, walk.repetitions, failure, now, alive=alive)
                 walk = Walk(oid, self._limits.rows(oid))
                 continue
@@ -222,6 +231,7 @@ class Session:
             if len(walk.rows) > most:
                 raise SnmpPollError(FailureKind.TOO_MANY, self.access.where, detail=f"{most:,}")
             now = self.clock()
+            self._sizes.answered(oid, walk.repetitions)
             if len(more) >= self._limits.repetitions.now and now - began < _FAST_S:
                 self._limits = self._limits.quick(now)
             if walk.inconclusive and not await self._ended(walk, deadline):
