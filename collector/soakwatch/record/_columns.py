@@ -12,7 +12,7 @@ import numpy as np
 
 from soakwatch.record import _rollups
 from soakwatch.record._blocks import decode, decode_ints
-from soakwatch.record._compaction import layouts_of
+from soakwatch.record._compaction import StoredLayouts
 from soakwatch.record._effective_polls import EffectivePolls, PollColumns, effective_polls, in_order
 from soakwatch.record._owners import NEVER, Owner
 from soakwatch.record._recent import POLL_COLUMNS, Recent, followed, typed_runs, unpack
@@ -58,7 +58,7 @@ class Columns:
         self._axes: _ArrayCache[int] = _ArrayCache(_MAX_CACHED_BYTES // 2)
         self._joined: _ArrayCache[tuple[int, ...]] = _ArrayCache(_MAX_CACHED_BYTES // 4)
         self._recent: dict[int, Recent] = {}
-        self._layouts: dict[int, tuple[list[int], str]] | None = None
+        self._layouts = StoredLayouts(sql)
 
     def series(
         self, series: int, sources: Sequence[int], begin_ns: int | None, end_ns: int | None, owner: Owner | None = None
@@ -98,8 +98,6 @@ class Columns:
     def recent(self, source: int) -> Recent:
         """The polls of a source that are not compacted."""
         if source not in self._recent:
-            if self._layouts is None:
-                self._layouts = layouts_of(self._sql)
             first, last = self._sql.execute("SELECT min(seq), max(seq) FROM poll WHERE source=?", (source,)).fetchone()
             before = self._unpacked.get(source)
             if before is not None and (first is None or not first <= before.seq[-1] <= last):

@@ -26,12 +26,19 @@ COMPACT_SAMPLES = 320_000  # 2.6 MB of words: bounds the memory and the stall of
 Axis = tuple[bytes, bytes] | int
 
 
-def layouts_of(connection: sqlite3.Connection) -> dict[int, tuple[list[int], str]]:
-    """The series and kinds of each layout in the record."""
-    return {
-        layout: (np.frombuffer(series, dtype="<u4").tolist(), kinds)
-        for layout, series, kinds in connection.execute("SELECT id, series, kinds FROM layout")
-    }
+class StoredLayouts(dict[int, tuple[Ints, str]]):
+    """The series and kinds of the layouts in a record, each read when it is first asked for."""
+
+    def __init__(self, sql: sqlite3.Connection) -> None:
+        super().__init__()
+        self._sql = sql
+
+    def __missing__(self, layout: int) -> tuple[Ints, str]:
+        row = self._sql.execute("SELECT series, kinds FROM layout WHERE id=?", (layout,)).fetchone()
+        if row is None:
+            raise KeyError(layout)
+        self[layout] = known = np.frombuffer(row[0], dtype="<u4"), row[1]
+        return known
 
 
 def compact_oldest(
@@ -45,7 +52,7 @@ def compact_oldest(
     if not rows:
         return 0, 0, []
     digest = check(source, rows)
-    recent = unpack(rows, layouts_of(connection))
+    recent = unpack(rows, StoredLayouts(connection))
     chunk = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM chunk").fetchone()[0]
     first_block = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM block").fetchone()[0]
     last_block = _write_blocks(connection, chunk, first_block, recent, digest)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -13,6 +13,8 @@ from soakwatch.record.model import Ints, Values
 
 POLL_COLUMNS = "seq, due_ns, start_ns, duration_ns, outcome, error, layout, offsets, data"
 PollRow = tuple[int, int, int, int, int, int, int, bytes | None, bytes]
+Layouts = Mapping[int, tuple[Ints, str]]
+"""By the number of a layout: its series, shape (n,), and a letter for the type of each."""
 
 _EXACT = 2**53
 
@@ -26,6 +28,43 @@ class Group:
     words: NDArray[np.uint64]
     offsets: Ints | None
     alike: bool  # all columns have the same offsets
+
+
+class Pieces(Mapping[int, Sequence[tuple[int, int, str]]]):
+    """By series where its readings are: layout, column and kind of each group that has some.
+
+    Polls of processes that come and go have as many layouts as polls, so this is kept as arrays.
+    """
+
+    def __init__(self, layouts: Layouts) -> None:
+        self._layouts = layouts
+        sizes = [series.size for series, _ in layouts.values()]
+        series = np.concatenate([np.empty(0, np.int64), *(series for series, _ in layouts.values())])
+        order = np.argsort(series, kind="stable").astype(np.int32)
+        self._series, self._first = np.unique(series[order], return_index=True)
+        self._first = np.append(self._first, order.size)
+        self._layout = np.repeat(np.fromiter(layouts, np.int64, len(sizes)), sizes)[order]
+        self._column = np.concatenate([np.empty(0, np.int32), *(np.arange(n, dtype=np.int32) for n in sizes)])[order]
+
+    def __getitem__(self, series: int) -> Sequence[tuple[int, int, str]]:
+        place = int(np.searchsorted(self._series, series))
+        if place == self._series.size or self._series[place] != series:
+            raise KeyError(series)
+        part = slice(*self._first[place : place + 2])
+        return [
+            (layout, column, self._layouts[layout][1][column])
+            for layout, column in zip(self._layout[part].tolist(), self._column[part].tolist(), strict=True)
+        ]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._series.tolist())
+
+    def __len__(self) -> int:
+        return int(self._series.size)
+
+    def of(self, layout: int) -> tuple[Ints, str]:
+        """Series and kinds of a layout."""
+        return self._layouts[layout]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,7 +92,7 @@ class Recent:
     outcome: Ints
     error: Ints
     groups: Mapping[int, Group]
-    pieces: Mapping[int, Sequence[tuple[int, int, str]]]  # series -> (layout, column, kind)
+    pieces: Pieces
 
     def column(self, series: int) -> RecentSeries:
         """The readings of one series in the order in which they came."""
@@ -81,7 +120,7 @@ class Recent:
         return RecentSeries(positions[order], every, words[order], kinds[order], None)
 
 
-def unpack(rows: Iterable[PollRow], layouts: Mapping[int, tuple[Sequence[int], str]]) -> Recent:
+def unpack(rows: Iterable[PollRow], layouts: Layouts) -> Recent:
     """The columns of some polls; ``layouts`` gives the series and kinds of each layout."""
     numbers: list[tuple[int, int, int, int, int, int]] = []
     by_layout: dict[int, tuple[list[int], list[bytes], list[bytes | None]]] = {}
@@ -94,13 +133,11 @@ def unpack(rows: Iterable[PollRow], layouts: Mapping[int, tuple[Sequence[int], s
             moved.append(offsets)
     polls = np.array(numbers, dtype=np.int64).reshape(-1, 6).T.copy()
     groups: dict[int, Group] = {}
-    pieces: dict[int, list[tuple[int, int, str]]] = {}
     for layout, (positions, words, moved) in by_layout.items():
-        series, kinds = layouts[layout]
-        matrix = np.frombuffer(b"".join(words), dtype="<u8").reshape(len(words), len(series))
-        groups[layout] = Group(np.array(positions, dtype=np.int64), matrix, *_offsets(moved, len(series)))
-        for column, (number, kind) in enumerate(zip(series, kinds, strict=True)):
-            pieces.setdefault(number, []).append((layout, column, kind))
+        columns = layouts[layout][0].size
+        matrix = np.frombuffer(b"".join(words), dtype="<u8").reshape(len(words), columns)
+        groups[layout] = Group(np.array(positions, dtype=np.int64), matrix, *_offsets(moved, columns))
+    pieces = Pieces({layout: layouts[layout] for layout in groups})
     return Recent(polls[0], polls[1], polls[2], polls[3], polls[4], polls[5], groups, pieces)
 
 
@@ -122,12 +159,7 @@ def followed(before: Recent, later: Recent, first_seq: int) -> Recent:
     for number, group in later.groups.items():
         moved = Group(group.positions + kept, group.words, group.offsets, group.alike)
         groups[number] = _joined(groups[number], moved) if number in old else moved
-    pieces: dict[int, list[tuple[int, int, str]]] = {}
-    for of, wanted in ((before, old), (later, groups.keys() - old)):
-        for series, places in of.pieces.items():
-            some = [place for place in places if place[0] in wanted]
-            if some:
-                pieces.setdefault(series, []).extend(some)
+    pieces = Pieces({layout: (before if layout in old else later).pieces.of(layout) for layout in groups})
     return Recent(columns[0], columns[1], columns[2], columns[3], columns[4], columns[5], groups, pieces)
 
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from soakwatch.record._blocks import decode, decode_ints, encode
 from soakwatch.record._columns import Columns
+from soakwatch.record._compaction import StoredLayouts
 from soakwatch.record._effective_polls import EffectivePolls, PollColumns, effective_polls, in_order
 from soakwatch.record._files import record_file
 from soakwatch.record._ledger import ledger_of
@@ -130,7 +131,6 @@ class Tail:
         self._numbers: set[int] = set()
         self._last = {"series": 0, "event": 0, "fault": 0, "error": 0}
         self._open: list[int] = []
-        self._layouts: dict[int, tuple[tuple[bytes, str], list[int]]] = {}
 
     @property
     def read(self) -> Mapping[int, int]:
@@ -227,11 +227,12 @@ class Tail:
             yield self._recent(sql, source, rows)
 
     def _recent(self, sql: sqlite3.Connection, source: int, rows: Sequence[PollRow]) -> Batch:
-        recent = unpack(rows, self._known_layouts(sql, {row[6] for row in rows if row[6]}))
+        layouts = StoredLayouts(sql)
+        recent = unpack(rows, layouts)
         tables: list[Table] = []
         for number, group in recent.groups.items():
-            (_, kinds), series = self._layouts[number]
-            columns = [index for index, key in enumerate(series) if key in self._numbers]
+            series, kinds = layouts[number]
+            columns = [index for index, key in enumerate(series.tolist()) if key in self._numbers]
             start_ns = recent.start_ns[group.positions]
             if group.offsets is None or not columns:
                 parts = [(columns, start_ns)] if columns else []
@@ -240,20 +241,11 @@ class Tail:
             else:
                 parts = _alike(columns, start_ns, group.offsets)
             for some, time_ns in parts:
-                names = tuple([series[index] for index in some])
+                names = tuple(series[some].tolist())
                 tables.append(Table(names, "".join([kinds[index] for index in some]), time_ns, group.words[:, some]))
         polls = PollColumns(recent.due_ns, recent.start_ns, recent.outcome, recent.error)
         last_ns = int(np.maximum(recent.due_ns, recent.start_ns + recent.duration_ns).max())
         return Batch(source, polls, last_ns, _merged(tables), recent.duration_ns, int(recent.seq[0]))
-
-    def _known_layouts(self, sql: sqlite3.Connection, numbers: set[int]) -> Mapping[int, tuple[list[int], str]]:
-        """The layouts with these numbers. A number may be reused for another layout, so the text is compared."""
-        for number in numbers:
-            text = sql.execute("SELECT series, kinds FROM layout WHERE id=?", (number,)).fetchone()
-            known = self._layouts.get(number)
-            if known is None or known[0] != text:
-                self._layouts[number] = text, np.frombuffer(text[0], dtype="<u4").tolist()
-        return {number: (self._layouts[number][1], self._layouts[number][0][1]) for number in numbers}
 
     def _chunk(self, sql: sqlite3.Connection, source: int) -> Batch | None:
         """The chunk in which the next poll of a source lies, from that poll on."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch.judge.live.raw_values import typed
+from soakwatch.judge.live.table_sets import TableSet, TableSets, set_of
 from soakwatch.record.follow import Table, Words
 from soakwatch.record.merge import in_time, unified
 from soakwatch.record.minutes import MINUTE_NS
@@ -30,17 +31,17 @@ class Changes:
 
     def __init__(self) -> None:
         self._kept: dict[int, list[Part]] = {}
-        self._last: dict[tuple[int, tuple[int, ...], str], tuple[int, int, Words]] = {}
-        self._newest: dict[int, tuple[int, tuple[int, ...], str]] = {}  # of each source the set that came last
+        self._last = TableSets[tuple[int, int, Words]]()  # the last reading, the usual distance, the last words
+        self._newest: dict[int, TableSet] = {}  # of each source the set that came last
 
     def add(self, source: int, table: Table) -> set[int]:
         """Take the readings of a table; returns the series that changed, were away, or are new."""
         n = table.time_ns.size
         if not n:
             return set()
-        key = source, table.series, table.kinds
-        switched = self._switched(key, table)
-        before = self._last.get(key)
+        key = set_of(table)
+        switched = self._switched(source, key, table)
+        before = self._last.get(source, key)
         if before is not None and int(table.time_ns[0]) <= before[0]:
             late = int(np.searchsorted(table.time_ns, before[0], side="right"))
             self._add_late(Table(table.series, table.kinds, table.time_ns[:late], table.words[:late]))
@@ -54,7 +55,7 @@ class Changes:
         usual_ns = int(np.median(steps)) if steps.size > 1 else (before[1] if before else 0)
         if before is not None and before[1]:
             usual_ns = min(usual_ns, before[1]) if usual_ns else before[1]
-        self._last[key] = int(time_ns[-1]), usual_ns, words[-1].copy()
+        self._last.keep(source, key, (int(time_ns[-1]), usual_ns, words[-1].copy()))
         gaps = steps > _GAP * usual_ns if usual_ns else np.zeros(steps.size, np.bool_)
         differs = words[1:] != words[:-1]
         moved = differs.any(axis=0) | bool(gaps.any())
@@ -75,15 +76,16 @@ class Changes:
             changed.add(series)
         return changed | switched if before is not None else set(table.series)
 
-    def _switched(self, key: tuple[int, tuple[int, ...], str], table: Table) -> set[int]:
+    def _switched(self, source: int, key: TableSet, table: Table) -> set[int]:
         """Keep both sides of each change that came just as the source began to send another set of series.
 
         Returns the series that changed."""
-        before = self._newest.get(key[0])
-        self._newest[key[0]] = key
-        if before is None or before == key:
+        before = self._newest.get(source)
+        self._newest[source] = key
+        kept = None if before is None or before == key else self._last.get(source, before)
+        if before is None or kept is None:
             return set()
-        (_, series, kinds), (last_ns, _, last) = before, self._last[before]
+        (series, kinds), (last_ns, _, last) = before, kept
         places = {number: place for place, number in enumerate(series)}
         changed = set()
         for column, number in enumerate(table.series):

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch.judge.live.raw_values import Floats, floats
+from soakwatch.judge.live.table_sets import TableSets, set_of
 from soakwatch.record.follow import Table
 
 _HALF_HOUR_NS = 1_800_000_000_000
-_MAX_SETS = 1000  # sets of series that came together; more mean that polls never look alike
 
 
 @dataclass(slots=True)
@@ -27,7 +27,7 @@ class Extremes:
     """Remembers the lowest and the highest reading of every series in this half-hour and in the one before."""
 
     def __init__(self) -> None:
-        self._bounds: dict[tuple[int, tuple[int, ...], str], _Bounds] = {}
+        self._bounds = TableSets[_Bounds]()
 
     def add(self, source: int, table: Table) -> set[int]:
         """Take readings in order of time; returns the series that went beyond, or that are new."""
@@ -35,11 +35,12 @@ class Extremes:
             return set()
         values = floats(table.kinds, table.words)
         least, most = np.fmin.reduce(values, axis=0), np.fmax.reduce(values, axis=0)
-        half, key = int(table.time_ns[-1]) // _HALF_HOUR_NS, (source, table.series, table.kinds)
-        if len(self._bounds) > _MAX_SETS:
-            self._bounds.clear()
-        nothing = np.full((2, len(table.series)), np.nan)
-        known = self._bounds.setdefault(key, _Bounds(half, nothing, nothing.copy()))
+        half, key = int(table.time_ns[-1]) // _HALF_HOUR_NS, set_of(table)
+        known = self._bounds.get(source, key)
+        if known is None:
+            nothing = np.full((2, len(table.series)), np.nan)
+            known = _Bounds(half, nothing, nothing.copy())
+        self._bounds.keep(source, key, known)
         if half > known.half:
             known.least, known.most = (np.roll(some, 1, axis=0) for some in (known.least, known.most))
             known.least[0] = known.most[0] = np.nan

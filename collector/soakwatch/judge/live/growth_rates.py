@@ -35,7 +35,6 @@ from soakwatch_model.metric import BY_NAME
 from soakwatch_model.metric_entry import HELD_MEMORY
 from soakwatch_model.metric_queries import telling
 from soakwatch_model.roles import DUT
-from soakwatch_model.window import Window
 from soakwatch_rules.rule import Rule
 
 MIN_MINUTES, MAX_BLOCKS, RISK, MIN_RISE, MAX_RATES = 6, 48, 0.002, 0.01, 20
@@ -52,7 +51,7 @@ class GrowthRates:
     rule: Rule | None
     rates: tuple[Rate, ...] = ()
     _met: frozenset[SeriesKey] = frozenset()  # series with a rate at the last evaluation
-    _seen: dict[tuple[SeriesKey, int], int] = field(default_factory=dict)
+    _seen: dict[SeriesKey, tuple[int, int]] = field(default_factory=dict)  # since when, and how many minutes
 
     def update(self, case_builder: CaseBuilder, following: RunFollower) -> None:
         """Compute the rates to report now."""
@@ -66,12 +65,14 @@ class GrowthRates:
             self.rates, self._met = (), frozenset()
             return
         rates = []
-        bin_ns = following.bin_ns
+        bin_ns, begins = following.bin_ns, _life_begins(case_builder.events, stretch.end_ns)
         for key, known in following.known.items():
             if key.metric not in rule.metrics or case_builder.roles.get(key.target) != DUT:
                 continue
-            begin_ns = _life_begins(case_builder.events, key, stretch)
-            seen = self._seen.get((key, begin_ns), 0)
+            own = begins.get((key.target, key.object), 0), following.events.begin_ns(key)
+            begin_ns = max(stretch.begin_ns, begins.get((key.target, None), 0), *own)
+            since_ns, minutes_seen = self._seen.get(key, (begin_ns, 0))
+            seen = minutes_seen if since_ns == begin_ns else 0
             needed = max(MIN_MINUTES, _RETRY_GROWTH * seen)
             most = stretch.end_ns // bin_ns + -begin_ns // bin_ns  # minutes that lie wholly inside
             if key not in before and seen >= _EARLY_MINUTES and most < needed:
@@ -84,7 +85,7 @@ class GrowthRates:
                 continue
             if key not in before and len(minutes) < needed:
                 continue
-            self._seen[key, begin_ns] = len(minutes)
+            self._seen[key] = begin_ns, len(minutes)
             shown = minutes.time_ns, minutes.values
             rate = _rate(case_builder, key, known.unit, begin_ns, *shown, tolerance, horizon_s, MIN_RISE)
             rates += [] if rate is None else [rate]
@@ -102,15 +103,16 @@ def _whole(rate: Rate) -> SeriesKey:
     return SeriesKey(rate.target, _WHOLE, rate.object)
 
 
-def _life_begins(events: Iterable[Event], key: SeriesKey, stretch: Window) -> int:
-    """The start of the stretch, or the last restart within it."""
-    again = [
-        event.end_ns or event.begin_ns
-        for event in events
-        if event.target == key.target
-        and (event.kind == "reboot" or (event.kind == "process.restart" and event.object == key.object))
-    ]
-    return max([stretch.begin_ns, *(at_ns for at_ns in again if at_ns < stretch.end_ns)])
+def _life_begins(events: Iterable[Event], end_ns: int) -> dict[tuple[str, str | None], int]:
+    """When the last life before a time began, by target and object of the process; for a reboot the object is None."""
+    begins: dict[tuple[str, str | None], int] = {}
+    for event in events:
+        if event.kind in {"reboot", "process.restart"}:
+            key = event.target, event.object if event.kind != "reboot" else None
+            at_ns = event.end_ns or event.begin_ns
+            if begins.get(key, 0) < at_ns < end_ns:
+                begins[key] = at_ns
+    return begins
 
 
 def _rate(

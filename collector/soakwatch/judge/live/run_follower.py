@@ -15,6 +15,7 @@ from soakwatch.core.event_kinds import matters
 from soakwatch.judge.live.changes import Changes, joined
 from soakwatch.judge.live.coverage import Accounts
 from soakwatch.judge.live.extremes import Extremes
+from soakwatch.judge.live.kept_events import KeptEvents
 from soakwatch.record import SeriesKey, Source, StoredEvent, StoredFault
 from soakwatch.record.follow import (
     Batch,
@@ -87,7 +88,7 @@ class RunFollower:
         self._known: dict[SeriesKey, Known] = {}
         self._latest, self._baseline = dict[SeriesKey, Series](), dict[SeriesKey, Series]()
         self.polls: dict[int, list[PollColumns]] = {}  # of the last hour
-        self.events: dict[int, StoredEvent] = {}
+        self.events = KeptEvents()
         self.faults: list[StoredFault] = []
         self._numbers: dict[int, SeriesKey] = {}
         self._spans: tuple[tuple[str, int, int | None], ...] = ()
@@ -219,7 +220,7 @@ class RunFollower:
             self._numbers[series.number] = series.key
         self.errors.update(news.errors)
         for stored in news.events:
-            self.events[stored.id] = stored
+            self.events.add(stored)
             of = [stored.event.target] if stored.event.target else list(self.roles)
             fresh.targets.update(of)
             if matters(stored.event.kind):
@@ -305,6 +306,7 @@ class View:
     def series(self, key: SeriesKey, begin_ns: int | None = None, end_ns: int | None = None) -> Series:
         """One of them, as this manner keeps it: as it was read, in means of minutes, or its changes."""
         begin, end = 0 if begin_ns is None else begin_ns, _FOREVER if end_ns is None else end_ns
+        begin = max(begin, self._of.events.begin_ns(key))
         known = self._of.known.get(key)
         if known is None:
             trait = trait_of(key.metric, "1", "gauge")
@@ -329,7 +331,7 @@ class View:
 
     def events(self) -> tuple[StoredEvent, ...]:
         """What happened."""
-        return tuple(sorted(self._of.events.values(), key=lambda stored: (stored.event.begin_ns, stored.id)))
+        return self._of.events.in_order()
 
     def faults(self) -> tuple[StoredFault, ...]:
         """What could not be read."""
