@@ -100,6 +100,8 @@ def main() -> int:
         print(f"records of schema {SCHEMA_VERSION} are kept already: only a new schema has new ones", file=sys.stderr)
         return 1
     folder = KEPT / version("soakwatch")
+    if folder.exists():  # that version was not the last with its schema
+        folder = folder.with_name(f"{folder.name}-schema{SCHEMA_VERSION}")
     folder.mkdir(parents=True)
     entries = [_keep(name, faults, folder) for name, faults in _NIGHTS.items()]
     (folder / "verdicts.json").write_text(json.dumps(entries, indent=2) + "\n", encoding="utf-8")

@@ -34,6 +34,8 @@ from soakwatch.record._digests import (
     stretch_seed,
     update_with_polls,
 )
+from soakwatch.record._schema import packs_texts
+from soakwatch.record._texts import Stored, stored, text_of
 
 if TYPE_CHECKING:
     from hashlib import _Hash
@@ -68,9 +70,9 @@ def link_of(before: bytes, number: int, root: bytes) -> bytes:
     return hashlib.sha256(b"soakwatch chain 1;%b%d;%b" % (before, number, root)).digest()
 
 
-def bucket_digest(rows: str) -> bytes:
-    """The digest of a bucket."""
-    return hashlib.sha256(rows.encode("utf-8", "surrogateescape")).digest()
+def bucket_digest(rows: Stored) -> bytes:
+    """The digest of a bucket, as it is kept."""
+    return hashlib.sha256(rows if isinstance(rows, bytes) else rows.encode("utf-8", "surrogateescape")).digest()
 
 
 class Chain:
@@ -78,6 +80,7 @@ class Chain:
 
     def __init__(self, sql: sqlite3.Connection) -> None:
         self._sql = sql
+        self._packs = packs_texts(sql)
         self._number, self._before = -1, b""
         self._leaves: dict[str, dict[int, bytes]] = {}
         self._roots: dict[str, bytes] = {}
@@ -143,15 +146,14 @@ class Chain:
                 self._sql.execute("ROLLBACK")
             raise
 
-    def link_at_end(self) -> None:
-        """Write the digests of the parts that change with every poll; a seal needs them."""
+    def drop_late_links(self) -> None:
+        """Forget the digests of the parts that change with every poll, before a new seal covers them: schema 5 has some
+        from its last seal."""
         for part in PARTS:
             if not part.live:
                 for bucket in [bucket for name, bucket in self._all_buckets() if name == part.name]:
                     self._rows(part.name, bucket).clear()
                     self._dirty.add((part.name, bucket))
-                for row in self._sql.execute(part.query).fetchall():
-                    self._set(part.name, row[0], digest_text(row_digest(part.name, row)))
 
     # --- polls -------------------------------------------------------------------------------------------------
 
@@ -283,15 +285,16 @@ class Chain:
 
     def _write(self) -> None:
         self._compare()
-        changed: list[tuple[str, int, str]] = []
+        changed: list[tuple[str, int, Stored]] = []
         gone: list[tuple[str, int]] = []
         for part, bucket in sorted(self._dirty):
             rows = self._buckets[part, bucket]
             leaves = self._leaves.setdefault(part, {})
             if rows:
                 text = rows_text(rows)
-                leaves[bucket] = bucket_digest(text)
-                changed.append((part, bucket, text))
+                kept = stored(text) if self._packs else text
+                leaves[bucket] = bucket_digest(kept)
+                changed.append((part, bucket, kept))
             else:
                 leaves.pop(bucket, None)
                 gone.append((part, bucket))
@@ -319,9 +322,10 @@ def _key_text(key: Value) -> str:
     return key if isinstance(key, str) else str(key)
 
 
-def rows_in(text: str) -> Rows:
-    with suppress(ValueError):
-        rows = json.loads(text)
+def rows_in(kept: Stored) -> Rows:
+    """The digests of a bucket by the keys of their rows; none where they cannot be read."""
+    with suppress(ValueError, TypeError):
+        rows = json.loads(text_of(kept))
         if isinstance(rows, dict):
             return {str(key): str(value) for key, value in rows.items()}
     return {}

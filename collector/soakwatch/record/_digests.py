@@ -33,7 +33,7 @@ PollBytes = tuple[int, int, int, int, int, int, int, bytes | None, bytes]
 @dataclass(frozen=True, slots=True)
 class Part:
     """Columns of a table that are digested together. ``live`` parts have digests as soon as they are written; the
-    others change with every poll and get theirs at the end. A seal leaves out the keys in ``but``."""
+    others change with every poll, and only seals cover them. A seal leaves out the keys in ``but``."""
 
     name: str
     table: str

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 
+from soakwatch.record._texts import text_of
 from soakwatch.record.model import Source, StoredEvent
 from soakwatch_model.event import Event
 
@@ -38,8 +39,9 @@ def sources_of(sql: sqlite3.Connection) -> tuple[Source, ...]:
     rows = sql.execute(
         "SELECT id, source.target, source.name, label, interval_ns, required, role"
         " FROM source LEFT JOIN target ON target.name = source.target ORDER BY id"
-    )
-    texts = dict(sql.execute("SELECT key, value FROM meta WHERE key GLOB 'cadences:*'").fetchall())
+    ).fetchall()
+    cadences = sql.execute("SELECT key, value FROM meta WHERE key GLOB 'cadences:*'").fetchall()
+    texts = {key: text_of(value) for key, value in cadences}
     return tuple(
         Source(
             number,

@@ -6,7 +6,12 @@ their times are from the polls' starts; shared by all series that have the same)
 series). ``seq`` numbers the polls of a source from 1 and survives compaction. The ``source`` of a series is its owner,
 the first that brought it; blocks of other sources hold what they brought instead while it was silent (``_owners``).
 ``link``, ``chain`` and ``seal`` reveal changes (``_chain``, ``seal``); ``rollup`` has the minutes of the series, a
-cache (``_rollups``). The bytes of an artifact are compressed, ``size`` is their number when unpacked.
+cache (``_rollups``). The bytes of an artifact are compressed, ``size`` is their number when unpacked. A row of
+``finding`` has all findings that one judging left, in ``body``; long texts are compressed there, in ``meta`` and in
+``link`` (``_texts``).
+
+Schema 5 is read and gone on with as it is: it has a row for each finding, no text is compressed, and the index of the
+series belongs to their table.
 """
 
 from __future__ import annotations
@@ -27,8 +32,8 @@ CREATE TABLE source (
   interval_ns INTEGER NOT NULL, required INTEGER NOT NULL, UNIQUE (target, name, label));
 CREATE TABLE series (
   id INTEGER PRIMARY KEY, target TEXT NOT NULL, metric TEXT NOT NULL, object TEXT NOT NULL,
-  source INTEGER NOT NULL, unit TEXT NOT NULL, kind TEXT NOT NULL, last_ns INTEGER,
-  UNIQUE (target, metric, object));
+  source INTEGER NOT NULL, unit TEXT NOT NULL, kind TEXT NOT NULL, last_ns INTEGER);
+CREATE UNIQUE INDEX series_name ON series (target, metric, object);
 CREATE TABLE layout (
   id INTEGER PRIMARY KEY, series BLOB NOT NULL, kinds TEXT NOT NULL, digest BLOB NOT NULL UNIQUE);
 CREATE TABLE error (id INTEGER PRIMARY KEY, text TEXT NOT NULL UNIQUE);
@@ -79,7 +84,12 @@ CREATE TABLE rollup (
 CREATE INDEX rollup_series ON rollup (series, last);
 INSERT INTO chain VALUES (0, 0, x'', x'');
 """
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
+_READ_TOO = frozenset({5})
+_PACKS_TEXTS = 6  # from this version on
+_SMALL_PAGES = ((2 << 20, 512), (8 << 20, 1024))
+"""Up to so many bytes of a file pages of this size make it smallest. Above, a tenth of it is room in its pages, and to
+write it again would take seconds."""
 
 
 def make_tables(connection: sqlite3.Connection) -> None:
@@ -94,13 +104,29 @@ def make_tables(connection: sqlite3.Connection) -> None:
 
 
 def check_version(connection: sqlite3.Connection, path: Path) -> None:
-    """Raise RecordError if an open file is no record, or one of another schema than this Soakwatch writes."""
+    """Raise RecordError if an open file is no record, or one of a schema that this Soakwatch does not know."""
     if connection.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
         raise RecordError(f"{path} is not a record of Soakwatch: name a run's folder or its {RECORD_NAME}")
     version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    if version != SCHEMA_VERSION:
+    if version != SCHEMA_VERSION and version not in _READ_TOO:
         writer = "a newer" if version > SCHEMA_VERSION else "an older"
         raise RecordError(
             f"{path} was written by {writer} Soakwatch, with schema version {version} where this one has"
             f" {SCHEMA_VERSION}: read it with the Soakwatch that wrote it"
         )
+
+
+def packs_texts(connection: sqlite3.Connection) -> bool:
+    """Whether long texts are compressed in this file."""
+    return int(connection.execute("PRAGMA user_version").fetchone()[0]) >= _PACKS_TEXTS
+
+
+def make_small(connection: sqlite3.Connection) -> None:
+    """Rewrite the file of a short run, which nobody else has open, with small pages: half of it is room in pages that
+    are not full. Raises sqlite3.Error; the file is then as it was."""
+    pages, size = (connection.execute(f"PRAGMA {what}").fetchone()[0] for what in ("page_count", "page_size"))
+    small = next((page for most, page in _SMALL_PAGES if pages * size <= most), None)
+    if small is not None:
+        connection.execute("DROP INDEX IF EXISTS series_name")
+        connection.execute(f"PRAGMA page_size={small:d}")
+        connection.execute("VACUUM")

@@ -13,6 +13,7 @@ from soakwatch.record._chain import Chain
 from soakwatch.record._files import connect, record_file
 from soakwatch.record._rows import EVENT_COLUMNS, event_of, storable
 from soakwatch.record._sqlite_errors import as_record_error
+from soakwatch.record._texts import text_of
 from soakwatch.record._writer_state import insert_event
 from soakwatch.record.model import USER_ORIGIN, StoredEvent
 from soakwatch_model.event import Event
@@ -27,7 +28,7 @@ class ExternalEvents:
     def meta(self, key: str) -> str | None:
         """The text kept under a key; None if there is none."""
         row = self._sql.execute("SELECT value FROM meta WHERE key=?", (key,)).fetchone()
-        return None if row is None else str(row[0])
+        return None if row is None else text_of(row[0])
 
     def targets(self) -> frozenset[str]:
         """The names of the run's targets."""

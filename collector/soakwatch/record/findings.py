@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from sys import intern
 from typing import cast
 
@@ -31,6 +31,8 @@ _VICTIMS = "mark_victims"
 _FACTS: Mapping[str, Callable[..., Fact]] = {kind.__name__: kind for kind in KINDS}
 """The kinds of facts by their names in a record."""
 _FACTS_KEY = "facts"
+_ALARMS = tuple(f'"outcome":"{outcome.value}"' for outcome in (Outcome.FAIL, Outcome.WARN))
+"""In the text of every failure and warning."""
 _NOT_JSON = ("nan", "inf", "-inf")
 """The texts for floats that JSON lacks."""
 
@@ -162,6 +164,21 @@ def _forecast(body: Tree) -> Forecast | None:
         return None
     after_s, low_s, high_s, confidence = (_number(value) for value in body[1:])
     return Forecast(cast("str", body[0]), after_s, low_s, high_s, confidence)
+
+
+def gone_alarms(before: Iterable[str], now: Iterable[str]) -> list[str]:
+    """Of the texts of earlier findings the failures and warnings that are not among later ones."""
+    alarms = [(line, identity) for line in before if (identity := _identity_of_alarm(line))]
+    found = {_identity_of_alarm(line) for line in now} if alarms else set()
+    return [line for line, identity in alarms if identity not in found]
+
+
+def _identity_of_alarm(text: str) -> str:
+    """The identity of a failure or warning; "" for any other finding, most of which are not even parsed."""
+    if not any(word in text for word in _ALARMS):
+        return ""
+    finding = finding_from_json(text)
+    return identity_of(finding) if finding.outcome in {Outcome.FAIL, Outcome.WARN} else ""
 
 
 def identity_of(finding: Finding) -> str:

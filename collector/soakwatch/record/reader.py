@@ -24,6 +24,7 @@ from soakwatch.record._replay import Replay
 from soakwatch.record._rows import EVENT_COLUMNS, event_of, last_time, sources_of
 from soakwatch.record._snapshot import open_snapshot
 from soakwatch.record._sqlite_errors import as_record_error, damaged
+from soakwatch.record._texts import lines_of, text_of
 from soakwatch.record.findings import finding_from_json
 from soakwatch.record.meta import GROWTH_KEY, IMPORTED_KEY
 from soakwatch.record.model import (
@@ -101,7 +102,8 @@ class RecordView:
     def metas(self) -> Mapping[str, str]:
         """All texts by key."""
         with self._reading() as sql:
-            return dict(sql.execute("SELECT key, value FROM meta ORDER BY key").fetchall())
+            rows = sql.execute("SELECT key, value FROM meta ORDER BY key").fetchall()
+            return {key: text_of(value) for key, value in rows}
 
     @property
     def labels(self) -> Mapping[str, str]:
@@ -306,7 +308,7 @@ class RecordView:
             rows = sql.execute(
                 "SELECT body FROM finding WHERE live=? AND withdrawn_ns IS NULL ORDER BY id", (live,)
             ).fetchall()
-            return tuple(finding_from_json(body) for (body,) in rows)
+            return tuple(finding_from_json(line) for (body,) in rows for line in lines_of(body))
 
     def judged_ns(self, live: bool) -> int | None:  # noqa: FBT001
         """When the latest judging that wrote findings was made, live or final; None if there was none."""
@@ -322,7 +324,7 @@ class RecordView:
             rows = sql.execute(
                 "SELECT withdrawn_ns, body FROM finding WHERE withdrawn_ns IS NOT NULL ORDER BY withdrawn_ns, id"
             ).fetchall()
-            return tuple((withdrawn_ns, finding_from_json(body)) for withdrawn_ns, body in rows)
+            return tuple((at_ns, finding_from_json(line)) for at_ns, body in rows for line in lines_of(body))
 
     def artifacts(self) -> tuple[Artifact, ...]:
         """The files that belong to the run, by time and name."""

@@ -38,6 +38,7 @@ from soakwatch.record._digests import (
     together,
     update_with_polls,
 )
+from soakwatch.record._texts import text_of
 
 _TITLE = "soakwatch seal 1"
 _EVENT = "event"
@@ -156,7 +157,7 @@ def write_seal(sql: sqlite3.Connection, time_ns: int) -> Seal:
     parts = [f"table {name}: {text}" for name, text in _part_lines(digests, last_event, schema_digest(sql))]
     head = [
         _TITLE,
-        f"run: {_one_line(run[0]) if run else ''}",
+        f"run: {_one_line(text_of(run[0])) if run else ''}",
         f"sealed: {datetime.fromtimestamp(time_ns // 10**9, UTC).strftime('%Y-%m-%dT%H:%M:%SZ')}",
         f"links: {0 if chain is None else chain[0]}",
         f"chain: {'none' if chain is None else chain[1].hex()}",

@@ -19,17 +19,18 @@ from soakwatch.record._chain import Chain
 from soakwatch.record._compaction import COMPACT_POLLS, COMPACT_SAMPLES, compact_oldest, drop_unused_layouts
 from soakwatch.record._files import BUSY_S, connect, record_file
 from soakwatch.record._rows import CADENCES, EVENT_COLUMNS, event_of, last_time, storable
-from soakwatch.record._schema import RECORD_NAME, make_tables
+from soakwatch.record._schema import RECORD_NAME, make_small, make_tables, packs_texts
 from soakwatch.record._sqlite_errors import RecordFullError, as_record_error, damaged
+from soakwatch.record._texts import lines_of, stored, stored_lines
 from soakwatch.record._writer_state import POLL_INSERT, WriterState, change_event, insert_event
 from soakwatch.record.bulk import PollStretch, write_columns
-from soakwatch.record.findings import finding_to_json, identity_of
+from soakwatch.record.findings import finding_to_json, gone_alarms
 from soakwatch.record.model import Artifact, Source, StoredEvent
 from soakwatch.record.rescue import Identity, OpenFile, displaced, file_identity, moved_to_a_copy, side_files
 from soakwatch.record.seal import Seal, write_seal
 from soakwatch.record.writer_lock import release_lock, take_lock
 from soakwatch_model.event import Event
-from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.finding import Finding
 from soakwatch_model.sample import Poll
 
 _MAX_LAYOUTS = 1000  # unused layouts are removed when there are more: a source whose polls never have the same shape
@@ -48,6 +49,7 @@ class Record:
         self._guard = threading.RLock()
         self._closed = False
         self._pause = 0  # puts until compaction is tried again after the disk refused it
+        self._packs = packs_texts(connection)
         self._chain = Chain(connection)
         self._state = WriterState(connection)
         self._stale = False  # a transaction was rolled back: the state must be worked out again
@@ -114,7 +116,9 @@ class Record:
     def set_meta(self, key: str, value: str) -> None:
         """Keep a text under a key; an older one is replaced."""
         with self._writing() as sql:
-            sql.execute("INSERT OR REPLACE INTO meta VALUES (?,?)", (storable(key), storable(value)))
+            text = storable(value)
+            kept = stored(text) if self._packs else text
+            sql.execute("INSERT OR REPLACE INTO meta VALUES (?,?)", (storable(key), kept))
 
     def target(self, name: str, role: str) -> None:
         """Make a target and its role known."""
@@ -222,17 +226,17 @@ class Record:
 
         A live failure or warning that is not found again is kept as withdrawn; everything else is replaced.
         """
-        bodies = [(identity_of(f), f.outcome.value, finding_to_json(f)) for f in findings]
-        identities = {identity for identity, _, _ in bodies}
+        bodies = [finding_to_json(finding) for finding in findings]
         with self._writing() as sql:
-            query = "SELECT id, identity FROM finding WHERE live=1 AND withdrawn_ns IS NULL AND outcome IN (?,?)"
-            alarms = sql.execute(query, (Outcome.FAIL.value, Outcome.WARN.value)).fetchall() if live else []
-            gone = [(judged_ns, number) for number, identity in alarms if identity not in identities]
-            sql.executemany("UPDATE finding SET withdrawn_ns=? WHERE id=?", gone)
+            query = "SELECT judged_ns, body FROM finding WHERE live=? AND withdrawn_ns IS NULL ORDER BY id"
+            rows = sql.execute(query, (live,)).fetchall() if live else []
+            gone = gone_alarms((line for _, body in rows for line in lines_of(body)), bodies)
             sql.execute("DELETE FROM finding WHERE live=? AND withdrawn_ns IS NULL", (live,))
+            new: list[tuple[bool, int, int | None, list[str]]] = [(live, judged_ns, None, bodies)]
+            new += [(live, max(row[0] for row in rows), judged_ns, gone)] if gone else []
             sql.executemany(
-                "INSERT INTO finding (live, judged_ns, identity, outcome, body) VALUES (?,?,?,?,?)",
-                [(live, judged_ns, *body) for body in bodies],
+                "INSERT INTO finding (live, judged_ns, withdrawn_ns, identity, outcome, body) VALUES (?,?,?,'','',?)",
+                [(*row, cell) for *row, lines in new for cell in (stored_lines(lines) if self._packs else lines)],
             )
 
     def keep_artifact(self, artifact: Artifact) -> bool:
@@ -312,11 +316,16 @@ class Record:
             sql.execute("PRAGMA busy_timeout=500")  # a reader may stay long: it must not delay the end of a run
             try:
                 sql.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-                return bool(sql.execute("PRAGMA journal_mode=DELETE").fetchone()[0] == "delete")
+                if sql.execute("PRAGMA journal_mode=DELETE").fetchone()[0] != "delete":
+                    return False
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
                     raise
                 return False
+            else:
+                with suppress(sqlite3.OperationalError):  # a reader came, or the disk is full: it is whole as it is
+                    make_small(sql)
+                return True
             finally:
                 sql.execute(f"PRAGMA busy_timeout={round(BUSY_S * 1000):d}")
 
@@ -324,7 +333,7 @@ class Record:
         """Seal everything that the record holds, at this time (UTC ns): see ``soakwatch.record.seal``. Returns the last
         seal if nothing changed since it was made."""
         with self._writing() as sql:
-            self._chain.link_at_end()
+            self._chain.drop_late_links()
             self._chain.commit()  # the seal names this link
             return write_seal(sql, time_ns)
 
