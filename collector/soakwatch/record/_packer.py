@@ -14,6 +14,7 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 import struct
+from collections import OrderedDict, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
@@ -32,13 +33,13 @@ AHEAD_NS = 3_600_000_000_000
 time would make every later reading of the series look too early."""
 
 _PLAIN = frozenset({int, float, bool})
-_MAX_SHAPES = 256  # shapes of polls; more means that they do not repeat
-_MAX_CHOICES = 64  # of the readings of one shape
+_MAX_SHAPES = 64  # shapes of polls of a source that came last, 75 bytes a reading; more means that they do not repeat
+_MAX_CHOICES = 16  # of the readings of one shape
 _EXACT = 2**53  # integers up to here are floats without loss
 _MAX_FLOAT = float(np.finfo(np.float64).max)
 
-Shape = tuple[int, tuple[str, ...], tuple[str, ...], tuple[type, ...]]
-"""The source of a poll, and the metrics, objects and types of its readings."""
+Shape = tuple[tuple[str, ...], tuple[str, ...], tuple[type, ...]]
+"""The metrics, objects and types of the readings of a poll."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,7 +97,8 @@ class PollPacker:
         self._owners = Owners(connection, sources)
         self._ids: dict[tuple[str, str, str], int] = {}
         self._kinds: dict[int, str] = {}  # a series that once was d or Q stays so, where that loses nothing
-        self._shapes: dict[Shape, Layout | Choices] = {}
+        self._shapes: defaultdict[int, OrderedDict[Shape, Layout | Choices]] = defaultdict(OrderedDict)  # by source
+        self._names: dict[str, str] = {}  # metrics and objects, each once: a poll brings new texts of the same letters
         for series, target, metric, name in connection.execute("SELECT id, target, metric, object FROM series"):
             self._ids[target, metric, name] = series
         self._left_out_once: set[tuple[int, str]] = set(  # each metric that is left out is a fault once
@@ -113,12 +115,13 @@ class PollPacker:
             return Packed(0, 0, None, b"", ())
         values = [sample.value for sample in samples]
         shape = (
-            source.id,
             tuple([sample.metric for sample in samples]),
             tuple([sample.object for sample in samples]),
             tuple(map(type, values)),
         )
-        known = self._shapes.get(shape)
+        known = self._shapes[source.id].get(shape)
+        if known is not None:
+            self._shapes[source.id].move_to_end(shape)
         packed = None
         if isinstance(known, Layout):
             packed = self._pack_known(known, poll, samples, values, late=late)
@@ -220,16 +223,22 @@ class PollPacker:
         series[taken] = [reading.series for reading in readings]
         if len(set(series.tolist())) < count:
             return  # a series more than once
-        if len(self._shapes) >= _MAX_SHAPES:
-            self._shapes.clear()
+        shapes = self._shapes[source.id]
+        known = shapes.get(shape)
+        if known is None:
+            shape = self._once(shape[0]), self._once(shape[1]), shape[2]
+            if len(shapes) >= _MAX_SHAPES:
+                shapes.popitem(last=False)
         if not self._owners.shared(source.target):
             assert layout is not None
-            self._shapes[shape] = layout
+            shapes[shape] = layout
             return
-        known = self._shapes.get(shape)
         choices = known if isinstance(known, Choices) and len(known.layouts) < _MAX_CHOICES else Choices(series)
         choices.layouts[taken.tobytes()] = layout
-        self._shapes[shape] = choices
+        shapes[shape] = choices
+
+    def _once(self, names: Sequence[str]) -> tuple[str, ...]:
+        return tuple([self._names.setdefault(name, name) for name in names])
 
     def _left_out(self, source: Source, poll: Poll, *, late: bool) -> dict[int, int]:
         """The readings that another source brings: series by position in the poll."""
