@@ -188,6 +188,12 @@ CATALOGUE: Final[tuple[EventKind, ...]] = (
     # --- the watching ------------------------------------------------------------------------------------------
     _entry("gap", "the monitor itself was not running", _OWN, internal=True, origin=Origin.MONITOR, intervention=False),
     _entry("clock.step", "the wall clock of the monitor stepped", _OWN, internal=True, origin=Origin.MONITOR),
+    replace(
+        _WATCHING,
+        name="live.forgot",
+        about="judging while the run goes on forgot the oldest of what is too much to remember",
+        source=_OWN,
+    ),
     _entry("recorder.window", "samples of the flight recorder were fetched", "agent"),
     _entry("source.spool.lost", "samples that the agent kept were lost", "agent"),
     _entry("source.requests.lost", "requests were lost on the path to the device, and their share", "SNMP"),

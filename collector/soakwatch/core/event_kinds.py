@@ -39,6 +39,9 @@ STOP, ACKNOWLEDGED = "run.stop", "finding.acknowledged"
 RUN_ACTION = "run.action"
 """Event: what a user of a lab server did to the run; only the server records it."""
 
+LIVE_FORGOT = "live.forgot"
+"""Event: the live judge forgot the oldest of what is too much to remember; ``text`` says what, in a sentence."""
+
 DRILL = "drill.fault"
 """Event: what a drill breaks, from when to when; no rule may use it, or the fault would count as explained."""
 

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable
 
 from soakwatch.core.c_allocator import give_free_memory_back
+from soakwatch.core.event_kinds import LIVE_FORGOT
 from soakwatch.engine.context import RunContext
 from soakwatch.engine.machine import Machine
 from soakwatch.engine.run_record import RunRecord
@@ -13,6 +14,7 @@ from soakwatch.judge.live.client import LiveJudge
 from soakwatch.judge.live.early_triggers import EarlyTriggers
 from soakwatch.judge.rates import META, Rate, snapshot_text
 from soakwatch.record import RecordFullError
+from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding
 from soakwatch_model.sample import Poll
 
@@ -28,6 +30,7 @@ class LiveJudging:
             machine.judge(context.folder), now_ns, confirm=self._stops, rules=rules, stopwatch=machine.stopwatch
         )
         self._triggers = EarlyTriggers()
+        self._told_forgot = False
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -63,12 +66,17 @@ class LiveJudging:
         return self._judge.judged_ns if await self._judge.judge_when_due() else None
 
     async def record(self, judged_ns: int) -> None:
-        """Writes changed findings, and the rates; if the disk is full, the next judging does."""
+        """Writes changed findings, the rates, and once what the judge has forgotten; if the disk is full, the next
+        judging does."""
         call, record = self._out.queue.call, self._out.record
         if self._judge.unrecorded:
             with contextlib.suppress(RecordFullError):  # the write queue warns of it
                 await call(record.put_findings, self._judge.findings, live=True, judged_ns=judged_ns)
                 self._judge.recorded()
+        if self._judge.forgot and not self._told_forgot:
+            self._told_forgot = True
+            detail = {"text": self._judge.forgot}
+            await self._out.notes.event(Event(LIVE_FORGOT, "", "", judged_ns, judged_ns, detail))
         newest = self._judge.snapshot
         if newest is not None:
             with contextlib.suppress(RecordFullError):

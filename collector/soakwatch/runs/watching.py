@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from soakwatch.core.event_kinds import ACKNOWLEDGED, CLOCK_STEP, RECORD_RESCUED, STOP, is_internal
+from soakwatch.core.event_kinds import ACKNOWLEDGED, CLOCK_STEP, LIVE_FORGOT, RECORD_RESCUED, STOP, is_internal
 from soakwatch.core.plain_names import thing_name
 from soakwatch.core.units import show_seconds
 from soakwatch.plan import Plan
@@ -119,7 +119,7 @@ def _since_begin(state: RunState, time_ns: int | None) -> float | None:
 def worth_showing(stored: StoredEvent) -> bool:
     """Whether an event is something that happened to a device or to the monitor's clock, or was said of the run."""
     kind = stored.event.kind
-    if kind in {STOP, ACKNOWLEDGED, CLOCK_STEP, RECORD_RESCUED} or kind.startswith("capacity."):
+    if kind in {STOP, ACKNOWLEDGED, CLOCK_STEP, LIVE_FORGOT, RECORD_RESCUED} or kind.startswith("capacity."):
         return True
     return not (is_internal(kind) or kind.startswith("phase."))
 
@@ -128,6 +128,7 @@ def event_words(stored: StoredEvent) -> str:
     """An event in a few words, with its time of day (UTC)."""
     event = stored.event
     words = event.detail.get("words", "") if event.kind.startswith("capacity.") else ""
+    words = event.detail.get("text", "") if event.kind == LIVE_FORGOT else words
     return f"{moment(event.begin_ns)[11:19]} {words or what_and_where(event.kind, event.target, event.object)}"
 
 

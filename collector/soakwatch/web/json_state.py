@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from math import isnan
 
-from soakwatch.core.event_kinds import ACKNOWLEDGED, START_WARNING, STOP, is_internal
+from soakwatch.core.event_kinds import ACKNOWLEDGED, LIVE_FORGOT, START_WARNING, STOP, is_internal
 from soakwatch.core.formatting import natural, printable, quantity, share_text, span_text, subject
 from soakwatch.judge.problems import Problem, fail_words, heading, problem_words, problems_of
 from soakwatch.judge.rates import Rate
@@ -30,7 +30,7 @@ from soakwatch_rules.wording.quantities import counted
 MAX_ALARMS, MAX_INCONCLUSIVE, _MAX_EVENTS, _MAX_MARKS, _MAX_KINDS = 150, 50, 30, 20, 20
 _MAX_DEVICES = 100
 _JUDGING_NS = 600 * 10**9  # a run that ended longer ago is not about to be judged
-_SHOWN = frozenset({STOP, ACKNOWLEDGED, START_WARNING, "gap", "clock.step"})
+_SHOWN = frozenset({STOP, ACKNOWLEDGED, LIVE_FORGOT, START_WARNING, "gap", "clock.step"})
 _SILENT, _SLACK_S = 3.5, 3.0  # intervals without an answer, plus seconds, as the record lags a little
 _ORDER = (Outcome.FAIL, Outcome.WARN, Outcome.INCONCLUSIVE)
 # several objects are folded by sum or maximum

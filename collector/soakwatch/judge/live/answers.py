@@ -1,6 +1,7 @@
 """What the live judge of a run answers: one line of JSON for each subject whose findings changed, and the growth rates.
 
-``{"of": name, "findings": [...]}`` for a subject, ``{"rates": [...]}`` at the end.
+``{"of": name, "findings": [...]}`` for a subject, ``{"forgot": sentence}`` once something was forgotten,
+``{"rates": [...]}`` at the end.
 """
 
 from __future__ import annotations
@@ -33,4 +34,6 @@ def answer(evaluator: LiveEvaluator) -> list[str]:
         json.dumps({"of": name, "findings": [finding_to_json(finding) for finding in findings]})
         for name, findings in evaluator.evaluate().items()
     ]
+    if evaluator.forgot:
+        lines.append(json.dumps({"forgot": evaluator.forgot}))
     return [*lines, json.dumps({"rates": rates_json(evaluator.rates)})]

@@ -24,6 +24,8 @@ _MAX_KEPT_WHOLE = 4  # changes in one batch (a minute, mostly) that are all kept
 _GAP = 3  # distances of readings
 _PIECES = 64
 _MAX_CHANGES = 20_000  # readings of a series; then every second change is forgotten
+_MAX_READINGS = 1_500_000  # of all series, or so many for each: 24 MB; then those with the most forget
+_READINGS_OF_EACH = 500
 
 
 class Changes:
@@ -31,6 +33,8 @@ class Changes:
 
     def __init__(self) -> None:
         self._kept: dict[int, list[Part]] = {}
+        self._size = 0  # readings that are kept
+        self.forgotten = 0  # readings of series that change too often to keep every change
         self._last = TableSets[tuple[int, int, Words]]()  # the last reading, the usual distance, the last words
         self._newest: dict[int, TableSet] = {}  # of each source the set that came last
 
@@ -110,8 +114,8 @@ class Changes:
         """The kept readings of a series."""
         parts = self._kept.get(series, [])
         if len(parts) > 1:
-            self._kept[series] = parts = [_ordered(joined(parts))]
-        return joined(parts)
+            self._join(series)
+        return joined(self._kept.get(series, []))
 
     @property
     def nbytes(self) -> int:
@@ -121,17 +125,35 @@ class Changes:
     def _keep(self, series: int, time_ns: Ints, kind: str, words: Words) -> None:
         parts = self._kept.setdefault(series, [])
         parts.append((time_ns.copy(), typed(kind, words)))
+        self._size += time_ns.size
         if len(parts) > _PIECES:
-            self._kept[series] = [_ordered(joined(parts))]
+            self._join(series)
+            if self._size > max(_MAX_READINGS, _READINGS_OF_EACH * len(self._kept)):
+                self._thin()
+
+    def _join(self, series: int, most: int = _MAX_CHANGES) -> int:
+        """Make one part of those of a series, and forget some of its changes beyond ``most``; returns its size."""
+        whole = joined(self._kept[series])
+        part = whole if whole[0].size <= most else _thinned(whole)
+        self._size += part[0].size - sum(time_ns.size for time_ns, _ in self._kept[series])
+        self._kept[series] = [part]
+        self.forgotten += whole[0].size - part[0].size
+        return int(part[0].size)
+
+    def _thin(self) -> None:
+        """Forget every second change of the series with the most, until a quarter of all is forgotten."""
+        enough = self._size * 3 // 4
+        sizes = {series: sum(time_ns.size for time_ns, _ in parts) for series, parts in self._kept.items()}
+        while self._size > enough:
+            series = max(sizes, key=lambda number: sizes[number])
+            sizes[series] = self._join(series, most=0)
 
 
-def _ordered(part: Part) -> Part:
-    """At most some 20,000 readings: the first and the newest quarter stay, of the others every second pair."""
+def _thinned(part: Part) -> Part:
+    """The newest quarter stays whole, of the others every second pair."""
     time_ns, values = part
-    if time_ns.size <= _MAX_CHANGES:
-        return part
     keep: NDArray[np.bool_] = (np.arange(time_ns.size) // 2) % 2 == 0
-    keep[-_MAX_CHANGES // 4 :] = True
+    keep[-min(_MAX_CHANGES, time_ns.size) // 4 :] = True
     return time_ns[keep], values[keep]
 
 

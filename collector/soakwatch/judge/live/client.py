@@ -114,6 +114,7 @@ class LiveJudge:
         self.judged_ns: int | None = None
         self.findings: tuple[Finding, ...] = ()
         """The findings so far, worst first; sorted once, for displays ask every second."""
+        self.forgot = ""  # what the judge does not remember any more, in a sentence
 
     @property
     def confirmed(self) -> bool:
@@ -190,6 +191,9 @@ class LiveJudge:
         lines.reverse()
         while lines:  # tens of thousands of findings: their text goes as they come
             message = json.loads(lines.pop())
+            if "forgot" in message:
+                self.forgot = str(message["forgot"])
+                continue
             if "rates" in message:
                 self.rates = rates_of(message["rates"])
                 continue

@@ -119,6 +119,11 @@ class LiveEvaluator:
         """Bytes of readings that are held in memory."""
         return self._following.nbytes
 
+    @property
+    def forgot(self) -> str:
+        """What it does not remember any more, in a sentence; "" if it remembers all that it needs."""
+        return self._following.forgot
+
     def evaluate(self) -> Mapping[str, tuple[Finding, ...]]:
         """Read what is new and judge. Raises RecordError."""
         began_s, first = self._cpu_s(), self._last_ns is None

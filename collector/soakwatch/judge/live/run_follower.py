@@ -204,6 +204,18 @@ class RunFollower:
         polls = sum(part.due_ns.nbytes * 4 for parts in self.polls.values() for part in parts)
         return self._blocks.size + self.changes.nbytes + polls
 
+    @property
+    def forgot(self) -> str:
+        """What was forgotten so that the memory stays bounded, in a sentence; "" if nothing was."""
+        counts = (self.events.forgotten, "of the oldest events"), (self.changes.forgotten, "readings")
+        what = " and ".join(f"{number:,} {words}" for number, words in counts if number)
+        if not what:
+            return ""
+        return (
+            f"judging while the run goes on has forgotten {what} of what changes most often, such as processes that"
+            " come and go: findings so far count only what came later. The verdict at the end reads all of the record"
+        )
+
     def through(self, manner: Manner) -> View:
         """The record as rules of one manner see it."""
         return View(self, manner)
