@@ -2,6 +2,7 @@
 
     python tests/bench/record.py                         72 h x 200 series x 1 s, some minutes
     python tests/bench/record.py --hours 2 --keep /tmp/two-hours
+    python tests/bench/record.py --parts runs/20260112-night      what takes how many bytes of a record that is there
 
 The mixture is that of a device under load: CPU ticks, byte and packet counters, resident memory in pages, shares of
 ticks k/N and of measured time (every digit of a double), descriptors and threads that hardly change, latencies.
@@ -14,10 +15,12 @@ import gc
 import os
 import random
 import shutil
+import sqlite3
 import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -211,6 +214,31 @@ def batches(drawn: list[Signal], folder: Path) -> None:
     print()
 
 
+def parts(folder: Path) -> None:
+    """Bytes of each table and index of a record: what its rows need, and what is room in its pages."""
+    file = folder / "record.sqlite" if folder.is_dir() else folder
+    with closing(sqlite3.connect(f"{file.absolute().as_uri()}?mode=ro", uri=True)) as sql:
+        try:
+            rows = sql.execute(
+                "SELECT name, sum(pgsize), sum(payload), sum(unused), sum(ncell * (pagetype = 'leaf'))"
+                " FROM dbstat GROUP BY name ORDER BY 2 DESC"
+            ).fetchall()
+        except sqlite3.OperationalError as error:
+            print(f"(its parts are not known: {error})")
+            return
+        size, samples = file.stat().st_size, sql.execute("SELECT coalesce(sum(samples), 0) FROM chunk").fetchone()[0]
+        page, version = (sql.execute(f"PRAGMA {what}").fetchone()[0] for what in ("page_size", "user_version"))
+    print(f"{'part':28}{'bytes':>12}{'share':>8}{'rows':>9}{'content':>12}{'room':>10}")
+    small = [row for row in rows if row[1] < 0.01 * size]
+    for name, taken, content, unused, cells in [row for row in rows if row not in small]:
+        print(f"{name:28}{taken:12,}{100 * taken / size:7.1f}%{cells or 0:9,}{content:12,}{unused:10,}")
+    rest = [sum(row[column] or 0 for row in small) for column in (1, 2, 3, 4)]
+    name, taken, content, unused, cells = f"{len(small)} smaller ones", *rest
+    print(f"{name:28}{taken:12,}{100 * taken / size:7.1f}%{cells:9,}{content:12,}{unused:10,}")
+    each = f", {size / samples:.3f} a sample" if samples else ""
+    print(f"{'all':28}{size:12,}   schema {version}, pages of {page}, {samples:,} samples{each}")
+
+
 def main() -> None:
     """Run the bench."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -220,7 +248,11 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=10, help="polls a commit")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", type=Path, help="make the record in this folder and leave it there")
+    parser.add_argument("--parts", type=Path, help="only the sizes of the parts of this record, a run's folder")
     options = parser.parse_args()
+    if options.parts:
+        parts(options.parts)
+        return
     work = Path(tempfile.mkdtemp(prefix="soakwatch-bench-"))
     try:
         codecs(signals(options.series, options.seed))
@@ -284,7 +316,8 @@ def run(options: argparse.Namespace, folder: Path) -> None:
     print(f"longest put             {longest * 1e3:.0f} ms (with a compaction); finish {finished:.2f} s")
     print(f"one series ({length:,})   median {statistics.median(times) * 1e3:.1f} ms, worst {max(times) * 1e3:.1f} ms")
     print(f"all series, one view    {every:.2f} s")
-    print(f"resident memory         {'   '.join(memory)}   (generator included)")
+    print(f"resident memory         {'   '.join(memory)}   (generator included)\n")
+    parts(folder)
 
 
 if __name__ == "__main__":

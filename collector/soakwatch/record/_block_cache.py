@@ -33,32 +33,37 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Axes:
-    """All axes of a file, indexed by number from 0: first and last time, source, first and last block of their chunk;
-    shape (5, n). The first time of an unused number is after its last."""
+class Chunks:
+    """The chunks of a file that have readings, in order: first and last time of these, source, first and last block,
+    last axis; shape (6, n). They are few, also where nearly every series has an axis of its own."""
 
     columns: Ints
 
     def touching(self, begin_ns: int | None, end_ns: int | None) -> NDArray[np.bool_]:
-        """Mask of shape (n,): the axes that have times in begin <= time < end."""
+        """Mask of shape (n,): the chunks that have times in begin <= time < end."""
         first_ns, last_ns = self.columns[:2]
-        touching: NDArray[np.bool_] = last_ns >= first_ns
+        touching = np.ones(first_ns.size, np.bool_)
         if begin_ns is not None:
             touching &= last_ns >= begin_ns
         if end_ns is not None:
             touching &= first_ns < end_ns
         return touching
 
-    def source(self, axis: int) -> int:
-        """The source whose readings are on an axis."""
-        return int(self.columns[2, axis])
+    def of(self, blocks: Ints) -> Ints:
+        """The place of the chunk in which each of these blocks is."""
+        places: Ints = np.searchsorted(self.columns[3], blocks, side="right") - 1
+        return places
+
+    def source(self, chunk: int) -> int:
+        """The source whose readings are in a chunk."""
+        return int(self.columns[2, chunk])
 
     def blocks(self, some: NDArray[np.bool_]) -> tuple[int, int]:
-        """The lowest and the highest number of the blocks on the chosen axes; at least one must be chosen."""
+        """The lowest and the highest number of the blocks of the chosen chunks; at least one must be chosen."""
         return int(self.columns[3][some].min()), int(self.columns[4][some].max())
 
 
-NO_AXES = Axes(np.array([[1], [0], [0], [0], [0]], dtype=np.int64))
+NO_CHUNKS = Chunks(np.zeros((6, 0), dtype=np.int64))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,7 +81,7 @@ class BlockCache:
         self._largest, self._size = largest, 0
         self._arrays: OrderedDict[_Key, Values] = OrderedDict()
         self._counts: OrderedDict[File, Counted] = OrderedDict()
-        self._axes: OrderedDict[File, Axes] = OrderedDict()
+        self._chunks: OrderedDict[File, Chunks] = OrderedDict()
         self._indexes: OrderedDict[tuple[File, int], Ints] = OrderedDict()
         self._unpacked: OrderedDict[File, Mapping[int, Recent]] = OrderedDict()
         self._lock = threading.Lock()
@@ -141,25 +146,20 @@ class BlockCache:
             _put(self._indexes, (file, series), index, _MAX_INDEXES)
         return index
 
-    def axes(self, file: File, sql: sqlite3.Connection) -> Axes:
-        """The axes of a file; some may be newer than this snapshot."""
+    def chunks(self, file: File, sql: sqlite3.Connection) -> Chunks:
+        """The chunks of a file; some may be newer than this snapshot."""
         with self._lock:
-            axes = self._axes.get(file, NO_AXES)
-        until = axes.columns.shape[1] - 1
+            chunks = self._chunks.get(file, NO_CHUNKS)
         rows = sql.execute(
-            "SELECT axis.id, first_ns, axis.last_ns, source, first_block, last_block FROM axis"
-            " JOIN chunk ON chunk.id = axis.chunk WHERE axis.id>? ORDER BY axis.id",
-            (until,),
+            "SELECT min(axis.first_ns), max(axis.last_ns), source, first_block, last_block, max(axis.id)"
+            " FROM axis JOIN chunk ON chunk.id = axis.chunk WHERE axis.id>? GROUP BY chunk.id ORDER BY chunk.id",
+            (int(chunks.columns[5, -1]) if chunks.columns.size else 0,),
         ).fetchall()
         if rows:
-            new = np.array(rows, dtype=np.int64).T
-            grown = np.zeros((5, new[0, -1] - until), dtype=np.int64)
-            grown[0] = 1  # an unused number: its first time is after its last
-            grown[:, new[0] - until - 1] = new[1:]
-            axes = Axes(np.concatenate([axes.columns, grown], axis=1))
+            chunks = Chunks(np.concatenate([chunks.columns, np.array(rows, dtype=np.int64).T], axis=1))
             with self._lock:
-                _put(self._axes, file, axes, _MAX_FILES)
-        return axes
+                _put(self._chunks, file, chunks, _MAX_FILES)
+        return chunks
 
     def _keep(self, file: File, kind: str, arrays: Mapping[int, Values]) -> None:
         with self._lock:

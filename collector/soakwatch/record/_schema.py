@@ -129,4 +129,5 @@ def make_small(connection: sqlite3.Connection) -> None:
     if small is not None:
         connection.execute("DROP INDEX IF EXISTS series_name")
         connection.execute(f"PRAGMA page_size={small:d}")
+        connection.execute("PRAGMA auto_vacuum=NONE")
         connection.execute("VACUUM")

@@ -191,25 +191,27 @@ class CachedView:
         return Known(number, owner, unit, kind, None if owner is None else owner.cadence_s(metric))
 
     def _compacted(self, series: int, begin_ns: int | None, end_ns: int | None) -> list[_Part]:
-        axes = self._blocks.axes(self._file, self._sql)
-        touching = axes.touching(begin_ns, end_ns)
+        chunks = self._blocks.chunks(self._file, self._sql)
+        touching = chunks.touching(begin_ns, end_ns)
         if not touching.any():
             return []
         if 2 * int(touching.sum()) < touching.size:
             few = self._sql.execute(
                 "SELECT id, axis FROM block WHERE series=? AND id BETWEEN ? AND ? ORDER BY id",
-                (series, *axes.blocks(touching)),
+                (series, *chunks.blocks(touching)),
             ).fetchall()
             index = np.array(few, dtype=np.int64).reshape(-1, 2).T
         else:
             index = self._blocks.index(self._file, series, self._sql)
             index = index[:, index[0] <= self._max_id("block")]  # a later snapshot may have seen more
-        numbers, axis_numbers = index[:, touching[index[1]]].tolist()
+        of = chunks.of(index[0])
+        chosen = touching[of]
+        numbers, axis_numbers = index[:, chosen].tolist()
         values = self._blocks.get(self._file, "block", numbers, self._decoded)
         times = self._blocks.get(self._file, "axis", axis_numbers, self._axes)
         return [
-            (axes.source(axis), (time_ns.astype(np.int64, copy=False), value))
-            for axis, time_ns, value in zip(axis_numbers, times, values, strict=True)
+            (chunks.source(chunk), (time_ns.astype(np.int64, copy=False), value))
+            for chunk, time_ns, value in zip(of[chosen].tolist(), times, values, strict=True)
         ]
 
     def _decoded(self, numbers: list[int]) -> Iterator[tuple[int, Values]]:
