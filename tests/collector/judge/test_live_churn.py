@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
 from tests.bench.churn import SECOND, STAY, T0, Churn, asked_judge, begun, written
 
 from soakwatch.core.event_kinds import LIVE_FORGOT
+from soakwatch.engine.context import RunContext
+from soakwatch.engine.live_judging import LiveJudging
+from soakwatch.engine.machine import Machine
+from soakwatch.engine.run_record import EventFeed, RunRecord, run_record
 from soakwatch.judge.live import changes, kept_events, table_sets
 from soakwatch.judge.live.answers import evaluator_of
 from soakwatch.judge.live.changes import Changes
@@ -19,6 +27,7 @@ from soakwatch.record.follow import Table
 from soakwatch.runs.watching import event_words, worth_showing
 from soakwatch_model.event import Event
 from soakwatch_model.sample import object_text
+from soakwatch_testing.records import small_record
 
 INTERVAL_S = 2.0
 MOST_MB = 150
@@ -96,6 +105,38 @@ def test_series_that_change_all_the_time_share_a_bounded_room(monkeypatch: pytes
     times, values = kept.read(seldom)
     assert np.flatnonzero(np.diff(values)).size == 3
     assert (np.diff(times) > 0).all()
+
+
+class Forgetful:
+    """A live judge that has forgotten something."""
+
+    async def look(self) -> list[str] | str:
+        """Nothing new, but for what it forgot."""
+        return [json.dumps({"forgot": "forgotten 7 of the oldest events"}), json.dumps({"rates": []})]
+
+    async def close(self) -> None:
+        """Does nothing."""
+
+
+def test_the_run_records_once_what_its_judge_forgot_and_shows_it(tmp_path: Path) -> None:
+    """One event, among those that the terminal shows, however often the judge says it."""
+    context = cast("RunContext", SimpleNamespace(stop_on_fail=False, stop_rules=frozenset(), folder=tmp_path))
+    minute = [0]
+
+    async def judged(out: RunRecord) -> tuple[str, ...]:
+        live = LiveJudging(context, out, lambda: T0 + minute[0] * 60 * SECOND, Machine(judge=lambda _: Forgetful()))
+        for minute[0] in range(1, 5):
+            judged_ns = await live.judge_when_due()
+            assert judged_ns is not None
+            await live.record(judged_ns)
+        feed = EventFeed(out, 0)
+        await feed.read()
+        return feed.shown
+
+    with small_record(tmp_path / "run") as record:
+        shown = asyncio.run(judged(run_record(record, lambda: T0, threaded=False)))
+        assert [words.partition(" ")[2] for words in shown] == ["forgotten 7 of the oldest events"]
+        assert [stored.event.kind for stored in record.events_after(0)] == [LIVE_FORGOT]
 
 
 @pytest.mark.slow
