@@ -8,10 +8,10 @@ import io
 import re
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import chain, islice, zip_longest
+from itertools import islice, zip_longest
 from pathlib import Path
 from typing import IO, cast
 
@@ -20,13 +20,14 @@ from numpy.typing import NDArray
 
 from soakwatch.sources.tables.cells import MISSING, numbers
 from soakwatch.sources.tables.errors import DataError
+from soakwatch.sources.tables.plain_lines import MAX_LINE, split_plainly
 from soakwatch.sources.tables.sysbench import as_table, is_sysbench
 from soakwatch.sources.tables.times import looks_like_time
 
 STDIN = "-"
 CHUNK_LINES = 20_000
 _SNIFFED = 60
-_MAX_LINE = 1 << 20  # a file without line ends is no table, and must not fill memory
+_BLOCK = 1 << 22  # characters
 _DELIMITERS = "\t;|,"
 _COMMA_NUMBER = re.compile(r"\s*[+-]?\d+,\d+\s*")
 _GROUPS = re.compile(r"\s*[+-]?\d{1,3}(,\d{3})+\s*")
@@ -101,31 +102,69 @@ def _peekable(binary: IO[bytes]) -> io.BufferedReader:
     return binary if isinstance(binary, io.BufferedReader) else io.BufferedReader(cast("io.RawIOBase", binary))
 
 
-def _lines(text: io.TextIOBase, name: str) -> Iterator[str]:
-    """The lines. Raises DataError for one over ``_MAX_LINE`` characters."""
-    number = 0
-    while line := text.readline(_MAX_LINE):
-        number += 1
-        if len(line) >= _MAX_LINE:
-            raise DataError(f"{name}:{number}: a line of more than {_MAX_LINE} characters: not a table")
-        yield line
+class _Lines(Iterator[str]):
+    """The lines of a text, one by one or in blocks; ``number`` is how many were read."""
+
+    def __init__(self, name: str, readline: Callable[[], str], read: Callable[[], str]) -> None:
+        self._name, self._readline, self._read = name, readline, read
+        self._given_back, self._left = io.StringIO(), 0
+        self.number = 0
+
+    @classmethod
+    def of(cls, text: io.TextIOBase, name: str) -> _Lines:
+        """Those of an open text."""
+        return cls(name, lambda: text.readline(MAX_LINE), lambda: text.read(_BLOCK))
+
+    @classmethod
+    def made(cls, lines: Iterator[str], name: str) -> _Lines:
+        """Those that are made of others."""
+        return cls(name, lambda: next(lines, ""), lambda: "".join(islice(lines, CHUNK_LINES)))
+
+    def __next__(self) -> str:
+        """The next line. Raises DataError for one over ``MAX_LINE`` characters."""
+        line = self._given_back.readline(MAX_LINE) if self._left else self._readline()
+        if not line:
+            raise StopIteration
+        self._left = max(0, self._left - len(line))
+        self.number += 1
+        if len(line) >= MAX_LINE:
+            raise DataError(f"{self._name}:{self.number}: a line of more than {MAX_LINE} characters: not a table")
+        return line
+
+    def block(self) -> str:
+        """The next lines, the last one whole, without counting them; "" at the end of the text."""
+        block = (self._given_back.read() if self._left else "") + self._read()
+        self._left = 0
+        return block if not block or block.endswith("\n") else block + self._readline()
+
+    def ahead(self) -> list[str]:
+        """The next ``_SNIFFED`` lines, which are read once more."""
+        some = list(islice(self, _SNIFFED))
+        self.give_back("".join(some), 0)
+        return some
+
+    def give_back(self, text: str, number: int) -> None:
+        """Lets these lines be read once more; ``number`` is that of the line before them."""
+        self._given_back, self._left, self.number = io.StringIO(text, newline=""), len(text), number
+
+    def are_left(self) -> bool:
+        """Whether there are lines that were given back."""
+        return self._left > 0
 
 
 def _table(text: io.TextIOBase, name: str, delimiter: str | None, decimal: str | None) -> Table:
-    lines = _lines(text, name)
-    first = list(islice(lines, _SNIFFED))
+    lines = _Lines.of(text, name)
+    first = lines.ahead()
     if not any(line.strip() for line in first):
         raise DataError(f"{name} is empty")
-    text_lines = chain(first, lines)
     if is_sysbench(first):
-        text_lines = chain(as_table(text_lines))
-        first = list(islice(text_lines, _SNIFFED))
+        lines = _Lines.made(as_table(lines), name)
+        first = lines.ahead()
         if len(first) < 2:
             raise DataError(f"{name}: sysbench printed no interval: run it with --report-interval=1")
-        text_lines = chain(first, text_lines)
     delimiter = delimiter or _delimiter(first)
-    rows = _rows(text_lines, name, delimiter)
-    head = list(islice(rows, _SNIFFED))
+    sniffed: list[str] = []
+    head = list(islice(_rows(_noted(lines, sniffed), name, delimiter), _SNIFFED))
     header, body, notes = _header(head, delimiter)
     if not body:
         raise DataError(f"{name} has a header but no lines below it")
@@ -136,25 +175,54 @@ def _table(text: io.TextIOBase, name: str, delimiter: str | None, decimal: str |
         decimal = _decimal(sample, name, delimiter)
         if decimal == ",":
             notes = (*notes, f"{name}: the decimal sign is a comma (override with --decimal)")
-    return Table(name, columns, decimal, sample, _chunks(chain(body, rows), width), notes, delimiter)
+    header_end = max((number for number, _ in head if number < body[0][0]), default=0)
+    lines.give_back("".join(sniffed[header_end:]), header_end)
+    return Table(name, columns, decimal, sample, _block_chunks(lines, name, delimiter, width), notes, delimiter)
 
 
-def _rows(lines: Iterator[str], name: str, delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """The rows that are not blank, with the number of the line each ends on."""
+def _noted(lines: Iterator[str], seen: list[str]) -> Iterator[str]:
+    for line in lines:
+        seen.append(line)
+        yield line
+
+
+def _rows(
+    lines: Iterator[str], name: str, delimiter: str, before: int = 0, goes_on: Callable[[], bool] = lambda: True
+) -> Iterator[tuple[int, list[str]]]:
+    """The rows that are not blank, with the number of the line each ends on; ``before`` is that of the line before
+    them."""
     reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=delimiter != "\t")
-    while True:
+    while goes_on():
         try:
             row = next(reader)
         except StopIteration:
             return
         except csv.Error as error:
-            raise DataError(f"{name}:{reader.line_num}: {error}: is a quote missing?") from None
+            raise DataError(f"{name}:{before + reader.line_num}: {error}: is a quote missing?") from None
         if any(cell and not cell.isspace() for cell in row):
-            yield reader.line_num, row
+            yield before + reader.line_num, row
+
+
+def _block_chunks(lines: _Lines, name: str, delimiter: str, width: int) -> Iterator[Chunk]:
+    """The lines in blocks, each split at once if it is plain, else row by row."""
+    while block := lines.block():
+        before = lines.number
+        found = split_plainly(block, delimiter, width)
+        if found is None:
+            lines.give_back(block, before)  # its last row may go on behind it
+            yield from _chunks(_rows(lines, name, delimiter, before, lines.are_left), width)
+        else:
+            index, cells = found
+            lines.number += block.count("\n")
+            if index.size:
+                yield Chunk(before + 1 + index, cells)
 
 
 def _chunks(rows: Iterator[tuple[int, list[str]]], width: int) -> Iterator[Chunk]:
-    while some := [(number, row) for number, row in islice(rows, CHUNK_LINES) if not row[0].startswith("#")]:
+    while read := list(islice(rows, CHUNK_LINES)):
+        some = [(number, row) for number, row in read if not row[0].startswith("#")]
+        if not some:
+            continue
         numbered = np.fromiter((number for number, _ in some), np.int64, len(some))
         fitting = [row if len(row) == width else _fitted(row, width) for _, row in some]
         yield Chunk(numbered, tuple(zip(*fitting, strict=True)))

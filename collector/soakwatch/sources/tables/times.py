@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from soakwatch.sources.tables.cells import MISSING, middle, numbers, whole
 from soakwatch.sources.tables.errors import DataError
+from soakwatch.sources.tables.plain_lines import Ints, PlainCells, as_texts
 
 NS = 10**9
 _WORDS = {"s": NS, "ms": 10**6, "us": 10**3, "ns": 1}
@@ -85,7 +86,7 @@ def time_reading(cells: Sequence[str], options: TimeOptions, who: str) -> TimeRe
     parted = [match for text in some if (match := _DATE.fullmatch(text))]
     if len(parted) > share:
         day_first = _day_first([(match[1], match[2], match[3]) for match in parted], who)
-        return TimeReading(lambda texts: _iso([_as_iso(text, day_first) for text in texts], zone), naive)
+        return TimeReading(lambda texts: _iso(_all_as_iso(texts, day_first), zone), naive)
     if sum(_CLOCK.fullmatch(text) is not None for text in some) > share:
         return TimeReading(_Clock(_start_ns(options)).read, _elapsed_note(options, "hh:mm:ss are counted"))
     raise DataError(f"{who}: {some[0]!r} is not in a known time format: give it with {_TO_THE_SECOND}")
@@ -154,6 +155,8 @@ def _scaled(texts: Sequence[str], factor: int, start_ns: int, decimal: str) -> M
 
 
 def _iso(texts: Sequence[str], zone: tzinfo) -> Moments:
+    if isinstance(texts, PlainCells) and (read := _alike(texts, zone)) is not None:
+        return read
     bare = [text.strip() for text in texts]
     offsets = np.zeros(len(bare), dtype=np.int64)
     zoned = np.zeros(len(bare), dtype=np.bool_)
@@ -168,11 +171,49 @@ def _iso(texts: Sequence[str], zone: tzinfo) -> Moments:
                 bare[index], offsets[index], zoned[index] = text[: match.start()], _offset_s(match[1]), True
     micros = _micros(bare)
     bad = (micros < 0) | (micros > _LATEST_NS // 1000)
+    return _moments(micros, bad, _rest_ns(bare, bad), offsets, zoned, zone)
+
+
+def _moments(
+    micros: Ints, bad: NDArray[np.bool_], rest_ns: Ints, offsets: Ints, zoned: NDArray[np.bool_], zone: tzinfo
+) -> Moments:
+    """Moments of microseconds on a clock that is ``offsets`` s east of UTC, or where not ``zoned`` that of the zone."""
     micros = np.where(bad, 0, micros)
-    time_ns = micros * 1000 + _rest_ns(bare, bad) - offsets * NS
+    time_ns = micros * 1000 + rest_ns - offsets * NS
     if zone is not UTC and not bool(zoned.all()):
         time_ns = np.where(zoned, time_ns, time_ns - _zone_offsets_s(micros, zone) * NS)
     return Moments(time_ns, bad | (time_ns < 0))
+
+
+def _alike(cells: PlainCells, zone: tzinfo) -> Moments | None:
+    """The moments of times that are written alike and in one zone; None if they are not."""
+    first = cells[0] if len(cells) else ""
+    sign = _ZONE.search(first, 10)
+    bare = first[: sign.start()] if sign else first
+    matrix = _written_alike(cells, len(bare)) if _NUMPY_READS(bare) else None
+    if matrix is None:
+        return None
+    end = len(bare)
+    try:
+        micros = as_texts(matrix[:, :end]).astype("datetime64[us]").astype(np.int64)
+    except ValueError:
+        return None
+    bad = (micros < 0) | (micros > _LATEST_NS // 1000)
+    rest = matrix[:, _TO_MICROS : min(end, _TO_MICROS + 3)].astype(np.int64) - ord("0")
+    rest_ns = np.where(bad, 0, rest @ 10 ** np.arange(2, 2 - rest.shape[1], -1))
+    offset_s = np.full(len(cells), _offset_s(sign[1]) if sign else 0)
+    return _moments(micros, bad, rest_ns, offset_s, np.full(len(cells), sign is not None), zone)
+
+
+def _written_alike(cells: PlainCells, end: int) -> NDArray[np.uint8] | None:
+    """The bytes of cells that differ only in digits before ``end``, shape (n, width); None if they do not."""
+    matrix, first = cells.matrix(), cells[0]
+    if matrix.shape[1] != len(first) or not cells.is_ascii:
+        return None
+    digits = np.array([place < end and char.isdecimal() for place, char in enumerate(first)])
+    varying, same = matrix[:, digits], matrix[:, ~digits]
+    alike = ((varying >= ord("0")) & (varying <= ord("9"))).all() and (same == same[0]).all()
+    return matrix if bool(alike) else None
 
 
 def _micros(texts: list[str]) -> NDArray[np.int64]:
@@ -241,6 +282,21 @@ def _day_first(parted: Sequence[tuple[str, str, str]], who: str) -> bool:
     if any(int(second) > 12 for _, _, second in parted):
         return False
     raise DataError(f"{who}: day or month first? Give --time-format '%d/%m/%Y %H:%M:%S' or '%m/%d/%Y %H:%M:%S'")
+
+
+def _all_as_iso(texts: Sequence[str], day_first: bool) -> Sequence[str]:  # noqa: FBT001
+    """The dates with the year first; "" for what is none."""
+    first = _DATE.fullmatch(texts[0]) if isinstance(texts, PlainCells) and len(texts) else None
+    if isinstance(texts, PlainCells) and first is not None and first[5] and first[5][2] == ":":
+        spans = [first.span(number) for number in (4, *((3, 1) if day_first else (1, 3)), 5)]
+        matrix = (
+            _written_alike(texts, len(first[0])) if [end - begin for begin, end in spans[:3]] == [4, 2, 2] else None
+        )
+        if matrix is not None:
+            year, month, day, clock = (matrix[:, begin:end] for begin, end in spans)
+            dash, blank = (np.full((len(texts), 1), ord(sign), dtype=np.uint8) for sign in "- ")
+            return PlainCells.of(np.hstack([year, dash, month, dash, day, blank, clock]))
+    return [_as_iso(text, day_first) for text in texts]
 
 
 def _as_iso(text: str, day_first: bool) -> str:  # noqa: FBT001

@@ -16,6 +16,7 @@ from soakwatch.sources.tables.cells import numbers, whole
 from soakwatch.sources.tables.columns import TIME_NAMES
 from soakwatch.sources.tables.errors import DataError
 from soakwatch.sources.tables.options import Options
+from soakwatch.sources.tables.plain_lines import PlainCells, codes_of
 from soakwatch.sources.tables.table import Chunk, Table
 from soakwatch.sources.tables.times import Moments, TimeOptions, TimeReading, time_reading
 from soakwatch.transfer.importing.stray_times import TimeSpread
@@ -110,7 +111,7 @@ def gather(table: Table, options: Options, target: str, progress: Callable[[str]
     bad_times, spread, readings = BadCells(), TimeSpread(), 0
     take = _Long(table, gathered, long, target) if long else _Wide(table, gathered, names, time_index, target)
     for chunk in table.chunks:
-        moments = reading.read(chunk.cells[time_index])
+        moments = _moments(reading, chunk.cells[time_index])
         bad_times.add(chunk.line, chunk.cells[time_index], moments.bad, int((~moments.bad).sum()))
         spread.add(moments.time_ns[~moments.bad], chunk.line[~moments.bad])
         take.take(chunk, moments)
@@ -131,6 +132,15 @@ def gather(table: Table, options: Options, target: str, progress: Callable[[str]
         lines = "1 line has" if bad_times.bad == 1 else f"{bad_times.bad} lines have"
         gathered.notes.append(f"{table.name}: {lines} no time and were left out ({bad_times.text()})")
     return gathered
+
+
+def _moments(reading: TimeReading, cells: Sequence[str]) -> Moments:
+    """The times of cells; of equal ones that follow each other, as in a long table, only the first is read."""
+    if not isinstance(cells, PlainCells):
+        return reading.read(cells)
+    different, place = cells.without_repeats()
+    moments = reading.read(different)
+    return moments if len(different) == len(cells) else Moments(moments.time_ns[place], moments.bad[place])
 
 
 def in_order(stack: Stack) -> Sorted:
@@ -288,11 +298,9 @@ class _Wide:
         if not self._by:
             yield (), None
             return
-        keys = list(zip(*(chunk.cells[index] for index in self._by), strict=True))
-        codes: dict[tuple[str, ...], int] = {}
-        coded = np.fromiter((codes.setdefault(key, len(codes)) for key in keys), np.int64, len(keys))
+        keys, coded = codes_of([chunk.cells[index] for index in self._by])
         names = [re.sub(r"[^A-Za-z0-9_.]+", "_", self._table.columns[index]) for index in self._by]
-        for key, code in codes.items():
+        for code, key in enumerate(keys):
             mask = (coded == code) & timed
             if bool(mask.any()):
                 yield tuple(zip(names, (cell.strip() for cell in key), strict=True)), mask
@@ -316,12 +324,10 @@ class _Long:
         exact = whole(cells)
         blank = ("",) * len(cells)
         words = ("target", "metric", "object", "unit")
-        keyed = zip(*(chunk.cells[self._indexes[w]] if w in self._indexes else blank for w in words), strict=True)
-        codes: dict[tuple[str, ...], int] = {}
-        coded = np.fromiter((codes.setdefault(key, len(codes)) for key in keyed), np.int64, len(cells))
-        order = np.argsort(coded, kind="stable")
-        edges = np.searchsorted(coded[order], np.arange(len(codes) + 1))
-        for key, code in codes.items():
+        keys, coded = codes_of([chunk.cells[self._indexes[w]] if w in self._indexes else blank for w in words])
+        order = np.argsort(coded.astype(np.uint16) if len(keys) < 2**16 else coded, kind="stable")  # by radix
+        edges = np.searchsorted(coded[order], np.arange(len(keys) + 1))
+        for code, key in enumerate(keys):
             rows = order[edges[code] : edges[code + 1]]
             rows = rows[~moments.bad[rows]]
             if rows.size:
