@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from soakwatch.core.formatting import natural
 from soakwatch.core.plotted import as_plotted
 from soakwatch.record.source import ReportSource, SeriesKey
+from soakwatch.report.curves import Glance, glance_of
 from soakwatch.report.heat_cells import How, binned, bins_of
-from soakwatch_model.series import Series
 from soakwatch_model.window import Window
 
 MAX_SERIES_READ = 300
@@ -32,6 +32,7 @@ class SeriesSummary:
     low: float
     high: float
     row: NDArray[np.float64]
+    glance: Glance
 
     @property
     def moved(self) -> float:
@@ -46,19 +47,20 @@ def order_of(key: SeriesKey) -> tuple[object, ...]:
 
 def summaries_of(
     source: ReportSource, keys: Sequence[SeriesKey], window: Window, *, how: How | None
-) -> Iterator[tuple[SeriesSummary, Series]]:
-    """Each series with a number in the window, and its readings as drawn. With ``how`` the summaries have rows of a
-    heat map."""
+) -> Iterator[SeriesSummary]:
+    """Each series with a number in the window. With ``how`` the summaries have rows of a heat map."""
     bins = 0
     for key in keys:
-        drawn, _ = as_plotted(source.series(key, window.begin_ns, window.end_ns))
-        good = drawn.finite()
-        if not len(good):
+        series = source.series(key, window.begin_ns, window.end_ns)
+        drawn, _ = as_plotted(series)
+        glance = glance_of(series, drawn)
+        if glance.low is None or glance.high is None:
             continue
+        good = drawn.finite()
         if how is not None and not bins:
             bins = bins_of(window, good.cadence_s)
         row = binned(good, window, bins, how) if how is not None else np.empty(0)
-        yield SeriesSummary(key, drawn.trait.unit, float(good.value.min()), float(good.value.max()), row), drawn
+        yield SeriesSummary(key, drawn.trait.unit, glance.low, glance.high, row, glance)
 
 
 def candidates(

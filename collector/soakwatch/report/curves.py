@@ -43,6 +43,34 @@ class Curve:
     rate: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """A series that is not drawn: its extremes as they would be (None if it has no number), the value of every reading
+    in words (empty if they differ), and how many readings it has."""
+
+    low: float | None
+    high: float | None
+    constant: str
+    readings: int
+
+    @property
+    def moved(self) -> float:
+        """How far apart its extremes are, as a share of the larger one."""
+        if self.low is None or self.high is None:
+            return 0.0
+        return (self.high - self.low) / (max(abs(self.high), abs(self.low)) or 1.0)
+
+
+def glance_of(series: Series, drawn: Series | None = None) -> Glance:
+    """What is known of a series at a glance; ``drawn`` is it as it is plotted, if that was made already."""
+    constant = _constant(series)
+    if constant and drawn is None:  # what does not change need not be made a rate
+        return Glance(0.0, 0.0, constant, len(series))
+    good = (as_plotted(series)[0] if drawn is None else drawn).finite().value
+    low, high = (float(good.min()), float(good.max())) if good.size else (None, None)
+    return Glance(low, high, constant, len(series))
+
+
 def curve_of(series: Series, points: int, scale: Scale | None = None) -> Curve:
     """At most about ``points`` points of the series, chosen so that every spike survives: see ``_telling``.
 

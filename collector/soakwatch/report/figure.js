@@ -1,8 +1,8 @@
 "use strict";
 /* One plot (plot.py has its fields), painted with uPlot: phases, load, lines, events, findings, heat maps.
 
-   soakwatchFigure.points(raw) unpacks what a line goes through; soakwatchFigure.make(element, plot, held, axis) paints a
-   plot whose lines are held[n] or their own points, over a time axis {start, end} that plots.js moves. */
+   soakwatchFigure.shared(list) unpacks what several plots hold; soakwatchFigure.make(element, plot, held, axis) paints a
+   plot whose points and phases are held[n] or its own, over a time axis {start, end} that plots.js moves. */
 const soakwatchFigure = (() => {
   const FONT = "11px system-ui, -apple-system, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif";
   const BLACK = "#000000", GROUND = "#ffffff", GRID = "#e6e6e6", OUTLINE = "#cccccc", AXIS = "#999999", TEXT = "#444444", GREY = "#767676", NAME = "#333333";
@@ -23,15 +23,89 @@ const soakwatchFigure = (() => {
 
   /* --- data --- */
 
-  const bytes = (text) => Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0)).buffer;
+  /* What deflate wrote (RFC 1951). Browsers have an inflater, but it answers later, and paper does not wait. */
+  function inflated(packed) {
+    let out = new Uint8Array(1 << 13), length = 0, at = 0, held = 0, bits = 0;
+    const fill = (count) => { for (; bits < count; bits += 8) held |= packed[at++] << bits; };
+    const take = (count) => { fill(count); const value = held & (1 << count) - 1; held >>>= count; bits -= count; return value; };
+    const write = (byte) => {
+      if (length === out.length) { const longer = new Uint8Array(2 * length); longer.set(out); out = longer; }
+      out[length++] = byte;
+    };
+    /* For each 15 bits that may come next: the symbol that they begin with, and how many bits it has. */
+    const codes = (sizes) => {
+      const table = new Uint16Array(1 << 15), next = new Uint16Array(17);
+      for (const size of sizes) if (size > 0) next[size + 1] += 1;
+      for (let size = 1; size < 16; size++) next[size + 1] = next[size + 1] + next[size] << 1;
+      for (const [symbol, size] of sizes.entries()) {
+        if (size === 0) continue;
+        let turned = 0;
+        for (let code = next[size]++, bit = 0; bit < size; bit++) turned = turned << 1 | code >> bit & 1;
+        for (let index = turned; index < table.length; index += 1 << size) table[index] = symbol << 4 | size;
+      }
+      return table;
+    };
+    const symbol = (table) => { fill(15); const found = table[held & 0x7fff]; held >>>= found & 15; bits -= found & 15; return found >> 4; };
+    for (let last = false; !last;) {
+      last = take(1) === 1;
+      const kind = take(2);
+      if (kind === 0) {
+        take(bits & 7);
+        for (let left = take(16), check = take(16); left > 0 && check >= 0; left--) write(take(8));
+        continue;
+      }
+      let sizes = [...Array(288).keys()].map((one) => one < 144 ? 8 : one < 256 ? 9 : one < 280 ? 7 : 8), many = 288;
+      let apart = Array(30).fill(5);
+      if (kind === 2) {
+        many = take(5) + 257;
+        const all = many + take(5) + 1, order = [16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15], short = Array(19).fill(0);
+        for (let left = take(4) + 4, place = 0; place < left; place++) short[order[place]] = take(3);
+        const lengths = codes(short);
+        sizes = [];
+        while (sizes.length < all) {
+          const one = symbol(lengths);
+          if (one < 16) sizes.push(one);
+          else if (one === 16) sizes.push(...Array(take(2) + 3).fill(sizes.at(-1)));
+          else sizes.push(...Array(one === 17 ? take(3) + 3 : take(7) + 11).fill(0));
+        }
+        apart = sizes.slice(many);
+        sizes = sizes.slice(0, many);
+      }
+      const literals = codes(sizes), distances = codes(apart);
+      for (let one = symbol(literals); one !== 256; one = symbol(literals)) {
+        if (one < 256) { write(one); continue; }
+        const step = one - 257, extra = step < 8 || step === 28 ? 0 : (step >> 2) - 1;
+        const run = step === 28 ? 258 : step < 8 ? step + 3 : (4 + (step & 3) << extra) + 3 + take(extra);
+        const far = symbol(distances), more = far < 4 ? 0 : (far >> 1) - 1;
+        const back = far < 4 ? far + 1 : (2 + (far & 1) << more) + 1 + take(more);
+        for (let left = run; left > 0; left--) write(out[length - back]);
+      }
+    }
+    return out.subarray(0, length);
+  }
+
+  /* Numbers of so many bytes each. Bytes of one weight stand together (plot.py). */
+  function bytes(text, size) {
+    const planes = inflated(Uint8Array.from(atob(text), (sign) => sign.charCodeAt(0))), many = planes.length / size;
+    const numbers = new Uint8Array(planes.length);
+    for (let place = 0; place < size; place++) for (let index = 0; index < many; index++) numbers[index * size + place] = planes[place * many + index];
+    return numbers.buffer;
+  }
+
+  /* Times are steps of so many ms from the first, or as they are. */
+  function times([first, unit, text]) {
+    if (first === null) return new Float64Array(bytes(text, 8));
+    let at = first;
+    return Float64Array.from(new Uint32Array(bytes(text, 4)), (step) => { at += step * unit; return at; });
+  }
 
   function points(raw) {
-    const [begin, text] = raw.time;
-    const time = begin === null ? new Float64Array(bytes(text)) : Float64Array.from(new Uint32Array(bytes(text)), (since) => begin + since);
     const held = {name: raw.name, unit: raw.unit, factor: raw.factor ?? 1, rate: raw.rate ?? false, users: new Set()};
-    fill(held, time, new Float32Array(bytes(raw.value)));
+    fill(held, times(raw.time), new Float32Array(bytes(raw.value, 4)));
     return held;
   }
+
+  const shared = (list) => list.map((one) => Array.isArray(one) ? one : points(one));
 
   /* NaN breaks a line; uPlot asks for null. */
   function fill(held, time, value) {
@@ -99,7 +173,7 @@ const soakwatchFigure = (() => {
   }
 
   function picture(cells) {
-    const values = new Float32Array(bytes(cells.cells)), bins = values.length / cells.names.length;
+    const values = new Float32Array(bytes(cells.cells, 4)), bins = values.length / cells.names.length;
     const canvas = document.createElement("canvas");
     canvas.width = bins;
     canvas.height = cells.names.length;
@@ -118,6 +192,7 @@ const soakwatchFigure = (() => {
 
   function make(element, plot, held, axis) {
     const time = plot.time, isHeat = (plot.cells ?? null) !== null, ticks = plot.ticks ?? [];
+    const phases = typeof plot.phases === "number" ? held[plot.phases] : plot.phases ?? [];
     const hidden = new Set();
     const figure = {element, plot, axis, lines: [], names: [], near: true, due: false};
     const load = plot.load ?? [], lines = plot.lines ?? [];
@@ -217,7 +292,7 @@ const soakwatchFigure = (() => {
       ctx.fillRect(0, 0, ctx.canvas.width, ctx.canvas.height);
       inside(u, (ctx, box, ratio) => {
         if (isHeat) heatMap(u, ctx, box, ratio);
-        for (const {begin, end, colour, alpha} of plot.phases ?? []) {
+        for (const {begin, end, colour, alpha} of phases) {
           const from = place(u, begin), to = place(u, end);
           ctx.globalAlpha = alpha;
           ctx.fillStyle = tint(colour);
@@ -357,7 +432,7 @@ const soakwatchFigure = (() => {
     function phaseNames(u, ctx, box, ratio) {
       figure.names = [];
       const ends = [];
-      for (const {begin, end, name} of plot.phases ?? []) {
+      for (const {begin, end, name} of phases) {
         if (!name || plot.small) continue;
         ctx.font = FONT.replace("11px", `${11 * ratio}px`);
         const width = ctx.measureText(name).width + 6 * ratio, from = Math.max(place(u, begin), box.left), to = Math.min(place(u, end), box.left + box.width);
@@ -559,5 +634,5 @@ const soakwatchFigure = (() => {
     return figure;
   }
 
-  return {make, points, refill};
+  return {make, shared, refill};
 })();

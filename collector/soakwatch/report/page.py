@@ -12,7 +12,7 @@ from soakwatch.judge.capacity import REPEATED, TRIAL
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record.source import ReportSource, SeriesKey, StoredEvent
 from soakwatch.report.captures import Capture, captures_of
-from soakwatch.report.curves import Curve, curve_of
+from soakwatch.report.curves import Curve, Glance, curve_of, glance_of
 from soakwatch.report.load import LoadLine, TrafficGenerator, generators, load_lines
 from soakwatch.report.plots import Drawing
 from soakwatch.runs.previous import PreviousRun, previous_run, written_run
@@ -56,6 +56,7 @@ class Page:
     plotted: dict[SeriesKey, str] = field(default_factory=dict)  # series with a plot beside their finding: its element
     finding_anchors: dict[int, str] = field(default_factory=dict)  # the elements of findings (by id), for links
     cause_anchors: dict[int, str] = field(default_factory=dict)  # the elements of causes (by index), for links
+    glances: dict[SeriesKey, Glance] = field(default_factory=dict)  # of series that were read whole
     _curves: dict[tuple[SeriesKey, int], Curve] = field(default_factory=dict)
     _drawings: list[Drawing] = field(default_factory=list)
 
@@ -75,6 +76,12 @@ class Page:
         if (key, points) not in self._curves:
             self._curves[key, points] = curve_of(self.source.series(key), points)
         return self._curves[key, points]
+
+    def glance(self, key: SeriesKey) -> Glance:
+        """What is known of a series without drawing it; a series is read once."""
+        if key not in self.glances:
+            self.glances[key] = glance_of(self.source.series(key))
+        return self.glances[key]
 
     def judged_by(self, finding: Finding) -> tuple[SeriesKey, ...]:
         """The series that a finding judged, as far as its metric and object name them."""

@@ -14,14 +14,13 @@ from soakwatch.core.units import show_seconds
 from soakwatch.judge.rates import Rate
 from soakwatch.record.source import ReportSource, SeriesKey
 from soakwatch.report.candidates import MAX_SERIES_READ, SeriesSummary, candidates, order_of, summaries_of
-from soakwatch.report.curves import Curve, curve_of
+from soakwatch.report.curves import Curve, Glance, curve_of
 from soakwatch.report.heat_cells import MAX_ROWS, HeatMap
 from soakwatch.report.topics import TOPICS, Topic, further
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.metric_queries import drop_counters, usual_in
 from soakwatch_model.roles import DUT, GENERATOR, MONITOR
 from soakwatch_model.sample import object_labels
-from soakwatch_model.series import Series
 from soakwatch_model.shown import CPU, LATENCY, LOSS, MEMORY, PROCESS_MEMORY, THROUGHPUT
 from soakwatch_model.window import Window
 
@@ -67,14 +66,20 @@ class OverviewPanel:
 
 
 def panels_of(
-    source: ReportSource, window: Window | None = None, findings: Sequence[Finding] = (), points: int = POINTS
+    source: ReportSource,
+    window: Window | None = None,
+    findings: Sequence[Finding] = (),
+    points: int = POINTS,
+    seen: dict[SeriesKey, Glance] | None = None,
 ) -> tuple[OverviewPanel, ...]:
     """The panels of every target: devices first, those with failures before others; the monitor's own last.
 
-    Series with ``findings`` that object are kept where not all can be shown. At most 60 panels.
+    Series with ``findings`` that object are kept where not all can be shown. At most 60 panels. ``seen`` is filled with
+    what was seen of each series that was read.
     """
     shown = window or source.window()
     objected = {SeriesKey(f.target, f.metric, f.object) for f in findings if f.outcome in _OBJECTIONS}
+    glances = {} if seen is None else seen
     failing = {f.target for f in findings if f.outcome is Outcome.FAIL}
     keys = _keys_of(source)
     roles = source.roles()
@@ -86,7 +91,7 @@ def panels_of(
     panels: list[OverviewPanel] = []
     for target in sorted(keys, key=rank):
         if len(panels) < _MAX_PANELS:
-            panels += _of_target(source, target, keys[target], shown, objected, points)
+            panels += _of_target(source, target, keys[target], shown, objected, points, glances)
     return tuple(panels)
 
 
@@ -150,7 +155,7 @@ def first_panels(
         few: dict[str, list[SeriesKey]] = {}
         for key in sorted(there, key=lambda key: (key not in objected, order_of(key)))[:_FEW_LINES]:
             few.setdefault(key.metric, []).append(key)
-        panel = _panel(source, target, topic, few, window, objected, FEW_POINTS)
+        panel = _panel(source, target, topic, few, window, objected, FEW_POINTS, {})
         if panel is not None and not panel.flat and any(curve.high is not None for curve in panel.curves):
             panels.append(replace(panel, note=""))
         if len(panels) == KEY_PLOTS:
@@ -165,10 +170,14 @@ def _of_target(
     window: Window,
     objected: Collection[SeriesKey],
     points: int,
+    glances: dict[SeriesKey, Glance],
 ) -> list[OverviewPanel]:
-    panels = [_panel(source, target, topic, keys, window, objected, points) for topic in TOPICS]
+    def panel_of(topic: Topic) -> OverviewPanel | None:
+        return _panel(source, target, topic, keys, window, objected, points, glances)
+
+    panels = [panel_of(topic) for topic in TOPICS]
     if not any(panel is not None for panel in panels):
-        panels = [_panel(source, target, topic, keys, window, objected, points) for topic in further(keys, _FURTHER)]
+        panels = [panel_of(topic) for topic in further(keys, _FURTHER)]
     return [panel for panel in panels if panel is not None]
 
 
@@ -180,17 +189,16 @@ def _panel(
     window: Window,
     objected: Collection[SeriesKey],
     points: int,
+    glances: dict[SeriesKey, Glance],
 ) -> OverviewPanel | None:
     for choice in topic.choices:
         keys_found = [key for metric in choice for key in keys.get(metric, ())]
         chosen = candidates(source, keys_found, window, objected)
         many = len(chosen) > LINES
         seen: list[SeriesSummary] = []
-        series_by_key: dict[SeriesKey, Series] = {}
-        for glance, drawn in summaries_of(source, chosen, window, how=topic.how if many else None):
-            seen.append(glance)
-            if not many:
-                series_by_key[glance.key] = drawn
+        for summary in summaries_of(source, chosen, window, how=topic.how if many else None):
+            seen.append(summary)
+            glances[summary.key] = summary.glance
         if seen:
             metrics = frozenset(choice)
             shown = [summary for summary in seen if summary.high > 0] if topic.calm else seen

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import base64
 import json
+import zlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 _LONGEST_MS = 2**32 - 1
+_EFFORT = 9  # of deflate
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -187,7 +189,8 @@ class PlotPiece:
 
 @dataclass(frozen=True, slots=True)
 class PlotPieces:
-    """The plots of a page in its order; ``shared`` is the JSON list of points that several of them hold."""
+    """The plots of a page in its order; ``shared`` is the JSON list of points and phases that several of them
+    hold."""
 
     shared: str
     parts: tuple[PlotPiece, ...]
@@ -202,18 +205,20 @@ class PlotPieces:
 def pieces_of(plots: Sequence[Plot]) -> PlotPieces:
     """The plots as a browser gets them, each a JSON text of its own: a page parses and paints only what is in view.
 
-    Points that several plots use (the load) are sent once; each plot has their number.
+    Points and phases that several plots use are sent once; each plot has their number.
     """
-    times = Counter(key for plot in plots for key in {id(line.points) for line in (*plot.lines, *plot.load)})
+    times: Counter[object] = Counter(
+        key for plot in plots for key in {plot.phases, *(line.points for line in (*plot.lines, *plot.load))}
+    )
     held: list[object] = []
-    places: dict[int, int] = {}
+    places: dict[object, int] = {}
 
     def tree(value: object) -> object:
-        if isinstance(value, LinePoints) and times[id(value)] > 1:
-            if id(value) not in places:
-                places[id(value)] = len(held)
-                held.append(_fields(value, tree))
-            return places[id(value)]
+        if (isinstance(value, LinePoints) or (isinstance(value, tuple) and value)) and times[value] > 1:
+            if value not in places:
+                places[value] = len(held)
+                held.append(_fields(value, tree) if isinstance(value, LinePoints) else [tree(each) for each in value])
+            return places[value]
         if is_dataclass(value) and not isinstance(value, type):
             return _fields(value, tree)
         if isinstance(value, np.ndarray):
@@ -234,15 +239,22 @@ def _fields(value: DataclassInstance, tree: Callable[[object], object]) -> dict[
 
 
 def _times(time: NDArray[np.float64]) -> list[object]:
-    """The first time, and the distances from it in whole ms, which take half the bytes; the times themselves if they
-    are not whole, or too far apart."""
+    """The first time, the largest unit in ms that all steps are multiples of, and the steps; the times themselves if
+    they are not whole, or too far apart."""
     if time.size and bool((time == np.floor(time)).all()) and time[-1] - time[0] <= _LONGEST_MS:
-        return [float(time[0]), _packed(time - time[0], "<u4")]
-    return [None, _packed(time, "<f8")]
+        steps = np.diff(time, prepend=time[0]).astype(np.int64)
+        if bool((steps >= 0).all()):
+            unit = max(1, int(np.gcd.reduce(steps)))
+            return [float(time[0]), unit, _packed(steps // unit, "<u4")]
+    return [None, 1, _packed(time, "<f8")]
 
 
-def _packed(values: NDArray[np.floating[Any]], kind: str) -> str:
-    return base64.b64encode(values.astype(kind).tobytes()).decode()
+def _packed(values: NDArray[np.generic], kind: str) -> str:
+    """Numbers as text: their bytes, those of one weight together, deflated, in base64."""
+    numbers = np.ascontiguousarray(values, dtype=kind)
+    planes = numbers.view(np.uint8).reshape(numbers.size, numbers.itemsize).T.tobytes()
+    deflate = zlib.compressobj(_EFFORT, zlib.DEFLATED, -zlib.MAX_WBITS)
+    return base64.b64encode(deflate.compress(planes) + deflate.flush()).decode()
 
 
 def _text(tree: object) -> str:

@@ -2,7 +2,7 @@
 /* The plots of a page: painted when they come near, linked in time, moved by the mouse, by keys and by links.
 
    A report holds each plot as JSON in a script element of the class plot-piece, whose data-element names the element of
-   the plot, and points that several share in the one with the id plots-shared. A page with plots of its own (the live
+   the plot, and what several share in the one with the id plots-shared. A page with plots of its own (the live
    page) calls soakwatchPlots.put(). A link with data-zoom="BEGIN,END" (ms since 1970) zooms all plots. */
 const soakwatchPlots = (() => {
   const NEAR = "700px 0px";
@@ -82,10 +82,10 @@ const soakwatchPlots = (() => {
   function put(held) {
     for (const element of [...figures.keys()]) remove(element);
     groups.clear();
-    const points = held.shared.map(soakwatchFigure.points);
+    const shared = soakwatchFigure.shared(held.shared);
     for (const [id, plot] of Object.entries(held.plots)) {
       const element = document.getElementById(id);
-      if (element !== null) place(element, plot, points);
+      if (element !== null) place(element, plot, shared);
     }
   }
 
@@ -93,7 +93,7 @@ const soakwatchPlots = (() => {
     const script = waiting.get(element);
     if (script === undefined) return;
     waiting.delete(element);
-    shared ??= JSON.parse(document.getElementById("plots-shared")?.textContent ?? "[]").map(soakwatchFigure.points);
+    shared ??= soakwatchFigure.shared(JSON.parse(document.getElementById("plots-shared")?.textContent ?? "[]"));
     place(element, JSON.parse(script.textContent), shared);
     script.remove();
   }

@@ -340,10 +340,11 @@ def test_points_of_several_plots_stand_once(night: Night) -> None:
     assert "<" not in pieces.text
     plots = [json.loads(piece.text) for piece in pieces.parts]
     held = [line["points"] for plot in plots for line in (*plot.get("lines", ()), *plot.get("load", ()))]
-    used = [points for points in held if isinstance(points, int)]
+    used = [number for number in (*held, *(plot.get("phases") for plot in plots)) if isinstance(number, int)]
     assert set(used) == set(range(len(shared)))
     assert all(used.count(place) > 1 for place in used)
-    assert [points["name"] for points in shared] == ['series:["tg","load.request.rate",""]']
+    names = [one["name"] for one in shared if isinstance(one, dict)]
+    assert names == ['series:["tg","load.request.rate",""]']
 
 
 def test_a_heat_map_tells_units_names_and_times() -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 import json
-from typing import cast
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.packed_points import points_of
 
-from soakwatch.report.plot import LinePoints, Plot, PlotLine, PlotMoment, PlotMoments, TimeAxis, pieces_of
+from soakwatch.report.plot import LinePoints, PhaseBand, Plot, PlotLine, PlotMoment, PlotMoments, TimeAxis, pieces_of
 
 HOSTILE = "</script> \u2028 <b>"
 BEGIN = 1_795_000_000_000.0
@@ -29,14 +28,6 @@ def plot(element: str, *lines: PlotLine, **more: object) -> Plot:
     return Plot(element, 260, TimeAxis("time", BEGIN, BEGIN + 3.6e6), "MiB", (0.0, 5.0), lines, **more)  # type: ignore[arg-type]
 
 
-def unpacked(held: Json) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
-    """Times and values as a browser reads them."""
-    begin, text = cast("tuple[float | None, str]", held["time"])
-    raw = base64.b64decode(text)
-    time = np.frombuffer(raw, "<f8") if begin is None else begin + np.frombuffer(raw, "<u4")
-    return time, np.frombuffer(base64.b64decode(str(held["value"])), "<f4")
-
-
 @pytest.mark.parametrize(
     "time",
     [
@@ -44,6 +35,7 @@ def unpacked(held: Json) -> tuple[NDArray[np.float64], NDArray[np.float32]]:
         np.array([0.0, 0.25, 0.5, 1.0]),  # hours since the begin
         BEGIN + np.array([0.0, 1.0, 2.0, 2.0**33]),  # longer than 49 days
         np.array([BEGIN, BEGIN, BEGIN, BEGIN]),
+        BEGIN + np.array([0.0, 5000.0, 4000.0, 9000.0]),  # not in order
     ],
 )
 def test_what_a_browser_reads_is_what_was_drawn(time: NDArray[np.float64]) -> None:
@@ -51,7 +43,7 @@ def test_what_a_browser_reads_is_what_was_drawn(time: NDArray[np.float64]) -> No
     line = PlotLine(points(time), "memory", "#0072b2")
     (piece,) = pieces_of([plot("plot-1", line)]).parts
     held = json.loads(piece.text)["lines"][0]["points"]
-    got, value = unpacked(held)
+    got, value = points_of(held)
     np.testing.assert_array_equal(got, time)
     np.testing.assert_array_equal(value, line.points.value)
     assert (held["name"], held["unit"], held["factor"]) == ("series:[]", "MiB", 2.0**-20)
@@ -64,6 +56,29 @@ def test_points_of_several_plots_are_held_once() -> None:
     assert len(json.loads(pieces.shared)) == 1
     assert [json.loads(piece.text)["load"][0]["points"] for piece in pieces.parts] == [0, 0]
     assert list(json.loads(pieces.text)["plots"]) == ["plot-1", "plot-2"]
+
+
+def test_phases_of_several_plots_are_held_once() -> None:
+    """Most plots of a report show those of the run."""
+    phases = (PhaseBand(BEGIN, BEGIN + 1e6, "soak", "#767676", 0.0),)
+    pieces = pieces_of([plot("plot-1", phases=phases), plot("plot-2", phases=phases), plot("plot-3")])
+    assert [[phase["name"] for phase in held] for held in json.loads(pieces.shared)] == [["soak"]]
+    assert [json.loads(piece.text).get("phases") for piece in pieces.parts] == [0, 0, None]
+    (alone,) = pieces_of([plot("plot-1", phases=phases)]).parts
+    assert json.loads(alone.text)["phases"][0]["name"] == "soak"
+
+
+def test_a_line_takes_few_bytes() -> None:
+    """What makes a report of a thousand series one file that can be mailed: two bytes a time, three a noisy value."""
+    steps = np.random.default_rng(1).integers(1, 260, 2000)
+    time: NDArray[np.float64] = BEGIN + 1000.0 * np.cumsum(steps).astype(np.float64)
+    noise = np.random.default_rng(2).normal(100, 5, 2000).astype(np.float32)
+    (piece,) = pieces_of([plot("plot-1", PlotLine(LinePoints("n", time, noise, "s"), "n", "#0072b2"))]).parts
+    assert len(piece.text) < 2000 * (2 + 3) * 4 / 3
+    (still,) = pieces_of(
+        [plot("plot-1", PlotLine(LinePoints("n", time, np.zeros_like(noise), "s"), "n", "#0072b2"))]
+    ).parts
+    assert len(still.text) < 2000 * 2 * 4 / 3
 
 
 def test_text_from_outside_ends_no_script() -> None:

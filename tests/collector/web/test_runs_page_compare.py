@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from collections.abc import Iterator
@@ -11,10 +10,10 @@ from pathlib import Path
 from typing import cast
 
 import httpx
-import numpy as np
 import pytest
 from tests.browser.answer_records import process_record
 from tests.collector.runs.compared_runs import SECOND, T0, MakeRun, finding, written_run
+from tests.packed_points import points_of
 
 from soakwatch.core.labels import LABELS_KEY, labels_json
 from soakwatch.plan.web import WebPlan
@@ -72,14 +71,6 @@ def pieces_of(page: str) -> list[Json]:
     return [json.loads(text) for _, text in pieces]
 
 
-def numbers(points: Json) -> tuple[list[float], list[float]]:
-    """Times and values of a line."""
-    begin, text = cast("tuple[float | None, str]", points["time"])
-    kind = np.dtype("<f8" if begin is None else "<u4")
-    time = np.frombuffer(base64.b64decode(text), kind) + (begin or 0.0)
-    return time.tolist(), np.frombuffer(base64.b64decode(str(points["value"])), "<f4").tolist()
-
-
 def test_the_page_shows_them_side_by_side_with_their_series_overlaid(make_run: MakeRun, visitor: httpx.Client) -> None:
     """Verdicts, matrix, figures, the command that tells whether they differ, and plots that hold the readings of each
     run from its own begin on, spike included."""
@@ -98,7 +89,7 @@ def test_the_page_shows_them_side_by_side_with_their_series_overlaid(make_run: M
     held = [cast("Json", line["points"]) for line in cast("list[Json]", plot["lines"])]
     series = {str(points["name"]): points for points in held}
     for run, level in (("old", 20.0), ("new", 30.0)):
-        time, value = numbers(series[f'compared:["{run}","fw","system.cpu.utilization",""]'])
+        time, value = points_of(series[f'compared:["{run}","fw","system.cpu.utilization",""]'])
         assert (time[0], time[-1]) == (0.0, 119.0)
         assert value[0] == pytest.approx(level)
         assert max(value) == pytest.approx(99.0)
@@ -121,7 +112,7 @@ def test_the_reference_is_chosen_and_targets_of_other_names_are_matched(
     assert "+50 to +50" not in page
     (plot,) = pieces_of(page)
     lengths = {
-        str(points["name"]): numbers(points)[0][-1]
+        str(points["name"]): points_of(points)[0][-1]
         for points in (cast("Json", line["points"]) for line in cast("list[Json]", plot["lines"]))
     }
     assert set(lengths.values()) == {119.0}

@@ -30,7 +30,11 @@ def _facts(page: Page) -> Mapping[str, object] | None:
     roles = page.source.roles()
     targets: list[dict[str, object]] = []
     drawn: set[int] = set()
-    for name, panels in groupby(panels_of(page.source, window, findings), key=lambda panel: panel.target):
+    recorded = page.source.window()
+    whole = window.begin_ns <= recorded.begin_ns and window.end_ns >= recorded.end_ns
+    seen = page.glances if whole else {}
+    shown = panels_of(page.source, window, findings, seen=seen)
+    for name, panels in groupby(shown, key=lambda panel: panel.target):
         rows = []
         for panel in panels:
             flags = flags_of(panel, numbered_all, window)

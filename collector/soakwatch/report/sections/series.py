@@ -10,8 +10,7 @@ from itertools import groupby
 from soakwatch.core.formatting import natural
 from soakwatch.record.source import SeriesKey
 from soakwatch.report.blocks import Block, Layout
-from soakwatch.report.curves import Curve
-from soakwatch.report.page import IDENTITIES, POINTS, Page, worst_first
+from soakwatch.report.page import IDENTITIES, Page, worst_first
 from soakwatch_model.finding import Finding, Outcome
 
 ORDER = 50
@@ -43,8 +42,8 @@ def _facts(page: Page) -> Mapping[str, object]:
     passed = [k for k in apart if judged[k][0].outcome is Outcome.PASS]
     unread = passed[_MAX_SERIES_READ:]
     apart = [k for k in apart if k not in set(unread)]
-    curves_read = {k: page.curve(k, _POINTS if k in crowd else POINTS) for k in passed[:_MAX_SERIES_READ]}
-    still = {k: curve for k, curve in curves_read.items() if curve.constant}
+    glances = {k: page.glance(k) for k in passed[:_MAX_SERIES_READ]}
+    still = {k: glance for k, glance in glances.items() if glance.constant}
     ranked = [key for key in apart if key not in still]
     alone = [k for k in ranked if k not in crowd][:_MAX_SINGLES]
     singles = [_single(page, key, judged[key]) for key in alone]
@@ -58,7 +57,7 @@ def _facts(page: Page) -> Mapping[str, object]:
             groups += _groups(page, metric, alike[first : first + _LINES], judged)
     return {
         "above": above,
-        "still": [(k, curve.constant, curve.readings) for k, curve in still.items()],
+        "still": [(k, glance.constant, glance.readings) for k, glance in still.items()],
         "most_still": _MAX_CONSTANT,
         "singles": singles,
         "groups": groups,
@@ -94,15 +93,9 @@ def _most_varying(page: Page, keys: Sequence[SeriesKey], crowd: Collection[Serie
     alike: dict[tuple[str, str], list[tuple[float, SeriesKey]]] = {}
     for key in keys:
         if key in crowd:
-            alike.setdefault((key.target, key.metric), []).append((-_moved(page.curve(key, _POINTS)), key))
+            alike.setdefault((key.target, key.metric), []).append((-page.glance(key).moved, key))
     dropped = {key for some in alike.values() for _, key in sorted(some)[_OF_A_METRIC:]}
     return [key for key in keys if key not in dropped]
-
-
-def _moved(curve: Curve) -> float:
-    if curve.low is None or curve.high is None:
-        return 0.0
-    return (curve.high - curve.low) / (max(abs(curve.high), abs(curve.low)) or 1.0)
 
 
 def _single(page: Page, key: SeriesKey, findings: list[Finding]) -> dict[str, object]:
