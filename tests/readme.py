@@ -110,6 +110,8 @@ BLOCKS: Mapping[str, Callable[[], str]] = {
     "soakwatch sinks": lambda: _table("sinks"),
     "soakwatch rules": lambda: _table("rules"),
     "soakwatch rules --guide": lambda: _whole_table("rules", "--guide"),
+    "soakwatch query": lambda: _table("query"),
+    "soakwatch query tables": lambda: _whole_table("query", "tables"),
     "soakwatch figures": lambda: _of_releases("figures", "last"),
     "soakwatch trend": lambda: _of_releases("trend"),
     "soakwatch metrics --rules": lambda: _whole_table("metrics", "--rules"),

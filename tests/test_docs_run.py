@@ -102,7 +102,8 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("docs")
     for day, name in enumerate(["fw-7.1", "fw-7.2", "RUN", "old", "night-1", "night-2", "new"]):
         place = folder / "runs" / f"202611{14 + day}T200000Z-{name}"
-        judged_run(place, packets_per_s=1e6, begin_ns=T0 + day * 86400 * SECOND, release="7.2", seed=day)
+        release = "7.1" if name == "fw-7.1" else "7.2"
+        judged_run(place, packets_per_s=1e6, begin_ns=T0 + day * 86400 * SECOND, release=release, seed=day)
     shutil.copytree(folder / "runs", folder / "campaigns" / "releases")
     target = "{sources: [local: {interval: 500ms}], watch: {processes: [bash]}}"
     plan = f"name: overnight\nduration: 6s\ntargets: {{fw: {target}}}\n"
@@ -117,6 +118,8 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [f"{at},{one}" for at in minutes for one in series]
     (folder / "night.csv").write_text("\n".join(["time,target,metric,object,value", *rows]) + "\n")
     (folder / "changes.csv").write_text(f"kind,begin\nupgrade,{minutes[40]}\n")
+    added = subprocess.run([SOAKWATCH, "archive", "add", "runs"], cwd=folder, env=environment(), check=False)
+    assert added.returncode == 0
     subprocess.run([SOAKWATCH, "run", "plan.yaml"], cwd=folder, env=environment(), capture_output=True, check=False)
     return folder
 

@@ -1,0 +1,1 @@
+"""The commands of ``soakwatch archive``, a file each."""
