@@ -17,11 +17,12 @@ Examples:
   soakwatch archive add runs --archive /srv/archive
   soakwatch archive add runs/*-fw-7.2 --no-readings --jobs 4
 \b
-A FOLDER stands for every record below it. A run that the archive has is left as it is; one that was judged or
-sealed again since is replaced. Records are only read. If this is killed, what was added stays and the rest is
-added the next time. An archive grows by about 4 bytes a reading, and by a tenth of that with --no-readings.
+A FOLDER stands for every record below it. A run that the archive has is left as
+it is; one that was judged or sealed again since is replaced. Records are only
+read. If this is killed, what was added stays, and the rest is added the next
+time. An archive grows by 2 to 5 bytes a reading; with --no-readings by a tenth.
 \b
-Exit codes: 0 every run is in the archive; 2 one could not be added, and the reason is printed.""",
+Exit codes: 0 every run is in the archive; 2 one could not be added: it is said.""",
 )
 @click.argument("names", metavar="RUN…|FOLDER", nargs=-1, required=True)
 @click.option(
@@ -89,5 +90,6 @@ def command(
     parts += [f"{len(added.replaced)} replaced"] if added.replaced else []
     parts += [f"{len(added.same)} there already"] if added.same else []
     parts += [f"{len(added.failed)} not added"] if added.failed else []
-    click.echo(f"{folder}: {', '.join(parts)}; {counted(sum(run.series for run in fresh), 'series')}")
+    series = f"; {counted(sum(run.series for run in fresh), 'series')}" if fresh else ""
+    click.echo(f"{folder}: {', '.join(parts)}{series}")
     return EXIT_USAGE if added.failed else EXIT_PASS

@@ -12,10 +12,10 @@ import click
 Examples:
   soakwatch archive check
   soakwatch archive check /srv/archive
-  soakwatch archive check /srv/archive --drop && soakwatch archive add runs --archive /srv/archive
+  soakwatch archive check --drop; soakwatch archive add runs
 \b
---drop takes the nights with damaged tables, and the runs with damaged readings, out of the archive, so that
-their records can be added again.
+--drop takes the nights with damaged tables, and the runs with damaged readings,
+out of the archive, so that their records can be added again.
 \b
 Exit codes: 0 every file is as it was written; 1 one is not; 2 it is no archive.""",
 )

@@ -26,7 +26,8 @@ Examples:
   soakwatch archive add runs --archive /srv/archive
   soakwatch archive check /srv/archive
 \b
-Ask it with soakwatch query. Needs pip install 'soakwatch[archive]'; docs/archive.md says what is in it.""",
+Ask it with soakwatch query; docs/archive.md says what is in it. Both need
+pip install 'soakwatch[archive]'.""",
 )
 def command() -> None:
     """Keep runs in an archive that soakwatch query asks."""

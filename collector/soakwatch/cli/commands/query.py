@@ -21,14 +21,15 @@ Examples:
   soakwatch query --sql "SELECT device, max(hours) FROM runs GROUP BY device"
   soakwatch query tables
 \b
-Without QUESTION the questions are listed. Every option narrows every question, and --sql. What is not known is
-never counted as zero: it is told on standard error. Values in a table have their units; CSV and JSON have bare
+Without QUESTION the questions are listed. Every option narrows every
+question, and --sql. What is not known is never counted as zero: it is told on
+standard error. Values in a table have their units; CSV and JSON have bare
 numbers, and the column unit.
 \b
---sql takes one SELECT of DuckDB over the tables of the archive (soakwatch query tables). It can read no other
-file, write none, and change no setting.
+--sql takes one SELECT of DuckDB over the tables of the archive (soakwatch
+query tables). It can read no other file, write none, and change no setting.
 \b
-Exit codes: 0 answered, also by no row; 2 it cannot be asked, and the reason is printed.""",
+Exit codes: 0 answered, also by no row; 2 it cannot be asked: the reason is said.""",
 )
 @click.argument("question", required=False, metavar="[QUESTION]")
 @click.option("--sql", metavar="SELECT", help="A question of your own, instead.")

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from soakwatch.core.workers.local import processors
 from soakwatch.transfer.archive.state import Archive, ArchiveError, inside, remedy, require_whole
@@ -22,6 +23,7 @@ from soakwatch.transfer.archive.tables import INDEX, NIGHT, READINGS, Column, Ta
 if TYPE_CHECKING:
     import duckdb
 
+T = TypeVar("T")
 Parameters = Mapping[str, str | Sequence[str]]
 NEEDS_EXTRA = "pip install 'soakwatch[archive]'"
 _MEMORY: Final = "1GB"
@@ -36,6 +38,7 @@ _TYPES: Mapping[str, str] = {
     "yes or no": "BOOLEAN",
 }
 _CONFIG: Mapping[str, str | bool | int | float | list[str]] = {
+    "allow_persistent_secrets": False,
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "memory_limit": _MEMORY,
@@ -148,12 +151,22 @@ class Database:
         import duckdb
 
         try:
-            done = self._sql.execute(statement, dict(parameters or {}))
+            done = self._interruptible(lambda: self._sql.execute(statement, dict(parameters or {})))
             names = tuple(column[0] for column in done.description or ())
-            first = done.fetchmany(_PIECE)
+            first = self._interruptible(lambda: done.fetchmany(_PIECE))
         except duckdb.Error as error:
             raise _failed(self._archive, error) from None
         return Answer(names, self._rest(first))
+
+    def _interruptible(self, work: Callable[[], T]) -> T:
+        """What ``work`` returns; Ctrl-C ends it, which DuckDB itself does not see while it works."""
+        with ThreadPoolExecutor(1) as thread:
+            future = thread.submit(work)
+            try:
+                return future.result()
+            except KeyboardInterrupt:
+                self._sql.interrupt()
+                raise
 
     def _rest(self, piece: list[tuple[object, ...]]) -> Iterator[tuple[Value, ...]]:
         import duckdb
@@ -161,7 +174,7 @@ class Database:
         while piece:
             yield from (tuple(map(_plain, row)) for row in piece)
             try:
-                piece = self._sql.fetchmany(_PIECE)
+                piece = self._interruptible(lambda: self._sql.fetchmany(_PIECE))
             except duckdb.Error as error:
                 raise _failed(self._archive, error) from None
 
@@ -249,7 +262,7 @@ def opened(archive: Archive, filters: Filters, *, readings: bool = False) -> Ite
 
     require_whole(archive, frozenset(INDEX))
     folder = archive.folder.resolve()
-    sql = duckdb.connect(":memory:", config={**_CONFIG, "threads": processors()})
+    sql = duckdb.connect(":memory:", config={**_CONFIG, "threads": processors(), "temp_directory": ""})
     try:
         database = Database(archive, sql)
         allowed: list[Path] = []

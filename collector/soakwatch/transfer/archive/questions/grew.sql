@@ -55,7 +55,7 @@ SELECT
         AS devices,
     rates.fastest,
     rates.unit,
-    CASE WHEN len($others) > 0 THEN coalesce(there.judged_on, 0) END AS "judged before on",
+    CASE WHEN len($others) > 0 THEN coalesce(there.judged_on, 0) END AS "other: judged on",
     CASE WHEN len($others) > 0 AND there.judged_on IS NULL
         THEN here.process || ' grew (' || here.metric || '), and was not judged in ' || array_to_string($others, ', ')
     END AS _unknown

@@ -4,7 +4,7 @@ SELECT
     run,
     release,
     count(*) FILTER (WHERE role = 'dut') AS devices,
-    any_value(hours) AS hours,
+    round(any_value(hours), 2) AS hours,
     any_value(verdict) AS verdict,
     sum(fails)::BIGINT AS fails,
     min(coverage) AS coverage,
