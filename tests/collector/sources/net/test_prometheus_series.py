@@ -368,7 +368,7 @@ def test_a_resumed_run_has_what_was_scraped_meanwhile(tmp_path: Path) -> None:
         load = view.series(SeriesKey("fw", "system.cpu.load", "minutes=1"))
     apart = np.diff(load.time_ns)
     assert apart.max() < 3 * SECOND, (ran.stdout, apart / SECOND)
-    assert apart.min() > 0.2 * SECOND
+    assert apart.min() > 0  # Prometheus on a busy machine reads twice within milliseconds
 
 
 def read_load(folder: Path) -> int:
