@@ -128,7 +128,7 @@ class Tail:
         self.path = record_file(folder_or_file)
         self._wanted = wanted
         self._read: dict[int, int] = dict(begin or {})  # source -> the last poll that was returned
-        self._numbers: set[int] = set()
+        self._numbers: dict[int, int] = {}  # those that are wanted; each number is one object, however often it comes
         self._last = {"series": 0, "event": 0, "fault": 0, "error": 0}
         self._open: list[int] = []
 
@@ -154,7 +154,7 @@ class Tail:
                 sql, "series", "id, target, metric, object, source, unit, kind"
             )
         )
-        self._numbers.update(new.number for new in series if self._wanted(new.key))
+        self._numbers |= {new.number: new.number for new in series if self._wanted(new.key)}
         sources = sources_of(sql)
         batches, more = self._batches(sql, sources)
         span = sql.execute("SELECT max(end_ns) FROM span").fetchone()[0]
@@ -232,7 +232,8 @@ class Tail:
         tables: list[Table] = []
         for number, group in recent.groups.items():
             series, kinds = layouts[number]
-            columns = [index for index, key in enumerate(series.tolist()) if key in self._numbers]
+            numbers = series.tolist()
+            columns = [index for index, number in enumerate(numbers) if number in self._numbers]
             start_ns = recent.start_ns[group.positions]
             if group.offsets is None or not columns:
                 parts = [(columns, start_ns)] if columns else []
@@ -241,7 +242,7 @@ class Tail:
             else:
                 parts = _alike(columns, start_ns, group.offsets)
             for some, time_ns in parts:
-                names = tuple(series[some].tolist())
+                names = tuple([self._numbers[numbers[index]] for index in some])
                 tables.append(Table(names, "".join([kinds[index] for index in some]), time_ns, group.words[:, some]))
         polls = PollColumns(recent.due_ns, recent.start_ns, recent.outcome, recent.error)
         last_ns = int(np.maximum(recent.due_ns, recent.start_ns + recent.duration_ns).max())

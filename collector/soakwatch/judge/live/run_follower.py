@@ -28,7 +28,7 @@ from soakwatch.record.follow import (
     ledger_of,
 )
 from soakwatch.record.minutes import MINUTE_NS
-from soakwatch.record.model import OUTCOME_NUMBERS, source_label
+from soakwatch.record.model import OUTCOME_NUMBERS, Ints, source_label
 from soakwatch.record.series_cache import BlockCache, CachedView, Known, cached_view
 from soakwatch_model.case import Ledger
 from soakwatch_model.metric import BY_NAME, STATE
@@ -44,6 +44,7 @@ HOUR_NS = 3_600_000_000_000
 _FOREVER = 2**62
 _CACHE_BYTES = 2 * 2**20  # of decoded blocks; 4 and 8 MB save no CPU (tests/bench/live.py)
 _MAX_MINUTES = 4320  # of a series that rules are shown: 72 h; of a longer run they are minutes of two, of four
+_MAX_CUTS = 256  # sets of series that came together; more mean that polls never look alike
 _TAIL = 64  # newest readings that the whole view shows of a series beside its changes
 _STATES = frozenset(
     {metric.name for metric in BY_NAME.values() if metric.kind == STATE}
@@ -92,7 +93,7 @@ class RunFollower:
         self.faults: list[StoredFault] = []
         self._numbers: dict[int, SeriesKey] = {}
         self._spans: tuple[tuple[str, int, int | None], ...] = ()
-        self._columns: dict[tuple[tuple[int, ...], str], tuple[list[int], ...]] = {}
+        self._columns: dict[tuple[tuple[int, ...], str], tuple[Ints, ...]] = {}
         self.first_ns: int | None = None  # when the first poll was due
         self._last_ns: int | None = None
 
@@ -268,23 +269,20 @@ class RunFollower:
             fresh.targets.add(source.target)
         for table in batch.tables:
             in_hour, in_changes = self._cut(table)
-            beyond = self.extremes.add(source.id, _only(table, in_hour)) if in_hour else set()
-            changed = self.changes.add(source.id, _only(table, in_changes)) if in_changes else set()
+            beyond = self.extremes.add(source.id, _only(table, in_hour)) if in_hour.size else set()
+            changed = self.changes.add(source.id, _only(table, in_changes)) if in_changes.size else set()
             fresh.series.update(self._numbers[number] for number in beyond | changed)
 
-    def _cut(self, table: Table) -> tuple[list[int], ...]:
+    def _cut(self, table: Table) -> tuple[Ints, ...]:
         """Which columns of a table go where."""
         key = table.series, table.kinds
         known = self._columns.get(key)
         if known is None:
             names = [self._numbers[number].metric for number in table.series]
-            cuts = [
-                [column for column, name in enumerate(names) if name in wanted]
-                for wanted in (self._in_hour, self._in_changes)
-            ]
-            if len(self._columns) > 256:  # polls that never look alike
+            wanted = self._in_hour, self._in_changes
+            if len(self._columns) > _MAX_CUTS:
                 self._columns.clear()
-            known = self._columns[key] = tuple(cuts)
+            known = self._columns[key] = tuple(np.flatnonzero([name in some for name in names]) for some in wanted)
         return known
 
 
@@ -367,12 +365,13 @@ class View:
         return ledger_of(source, shown, account, self._of.errors, window)
 
 
-def _only(table: Table, columns: Sequence[int]) -> Table:
-    if len(columns) == len(table.series):
+def _only(table: Table, columns: Ints) -> Table:
+    if columns.size == len(table.series):
         return table
+    places = columns.tolist()
     return Table(
-        tuple([table.series[column] for column in columns]),
-        "".join([table.kinds[column] for column in columns]),
+        tuple([table.series[place] for place in places]),
+        "".join([table.kinds[place] for place in places]),
         table.time_ns,
         table.words[:, columns],
     )
