@@ -10,8 +10,8 @@ cache (``_rollups``). The bytes of an artifact are compressed, ``size`` is their
 ``finding`` has all findings that one judging left, in ``body``; long texts are compressed there, in ``meta`` and in
 ``link`` (``_texts``).
 
-Schema 5 is read and gone on with as it is: it has a row for each finding, no text is compressed, and the index of the
-series belongs to their table.
+Schema 5 is read and gone on with as it is: it has a row for each finding, no text is compressed, and the indexes of
+series and faults belong to their tables.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ CREATE TABLE event (
   deadline_ns INTEGER);
 CREATE TABLE fault (
   id INTEGER PRIMARY KEY, source INTEGER NOT NULL, metric TEXT NOT NULL, object TEXT NOT NULL, text TEXT NOT NULL,
-  first_ns INTEGER NOT NULL, last_ns INTEGER NOT NULL, count INTEGER NOT NULL,
-  UNIQUE (source, metric, object, text));
+  first_ns INTEGER NOT NULL, last_ns INTEGER NOT NULL, count INTEGER NOT NULL);
+CREATE INDEX fault_of ON fault (source, metric, object);
 CREATE TABLE phase (
   id INTEGER PRIMARY KEY, name TEXT NOT NULL, begin_ns INTEGER NOT NULL, end_ns INTEGER);
 CREATE TABLE finding (
