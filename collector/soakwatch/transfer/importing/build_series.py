@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -35,8 +35,8 @@ class ImportedSeries:
     kind: str
     growth: str | None
     column: str
-    time_ns: Ints
-    value: Values
+    time_ns: Ints = field(repr=False)  # asyncio.run() makes texts of what a task returns
+    value: Values = field(repr=False)
     refused: str = ""  # why readings were dropped; "" if none were
     refused_share: float = 0.0
     suspected_metric: str = ""  # the metric that the column's name means, if its unit is unknown
@@ -77,7 +77,7 @@ def read_table(path: str, target: str, options: Options, progress: Callable[[str
         if guess and column.name not in guesses.setdefault(guess, []):
             guesses[guess].append(column.name)
         if series is not None:
-            same = hashlib.blake2b(series.time_ns.tobytes(), digest_size=16).digest()
+            same = hashlib.blake2b(series.time_ns.data, digest_size=16).digest()
             shared = axes.setdefault(same, series.time_ns)  # most columns of a table have the same times
             done[series.target, series.metric, series.object] = replace(series, time_ns=shared)
     notes.extend(f"{file}: {guess}: {', '.join(columns)}" for guess, columns in guesses.items())

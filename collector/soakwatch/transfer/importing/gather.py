@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.record.merge import unified
 from soakwatch.record.model import Values
 from soakwatch.sources.tables.cells import numbers, whole
 from soakwatch.sources.tables.columns import TIME_NAMES
@@ -19,6 +18,7 @@ from soakwatch.sources.tables.options import Options
 from soakwatch.sources.tables.plain_lines import PlainCells, codes_of
 from soakwatch.sources.tables.table import Chunk, Table
 from soakwatch.sources.tables.times import Moments, TimeOptions, TimeReading, time_reading
+from soakwatch.transfer.importing.reading_stack import PackedOnce, ReadingStack
 from soakwatch.transfer.importing.stray_times import TimeSpread
 
 Ints = NDArray[np.int64]
@@ -26,7 +26,7 @@ Labels = tuple[tuple[str, str], ...]
 
 MAX_SERIES = 20_000
 MAX_READINGS = 100_000_000
-"""Maximum cells of one table: they stay in memory, about 20 bytes each."""
+"""Maximum cells of one table: they stay in memory, eight to sixteen bytes each (``reading_stack``)."""
 _SHOWN = 3
 _LONG = ("metric", "value")
 _OF_LONG: tuple[str, ...] = ("time", "target", "metric", "object", "value", "unit")
@@ -65,21 +65,6 @@ class BadCells:
         return ", ".join(self.first) + more
 
 
-@dataclass(slots=True)
-class Stack:
-    """The readings of one column, a piece per chunk; columns share the arrays of times and lines."""
-
-    time_ns: list[Ints] = field(default_factory=list)
-    line: list[Ints] = field(default_factory=list)
-    value: list[Values] = field(default_factory=list)
-
-    def add(self, time_ns: Ints, line: Ints, value: Values) -> None:
-        """Adds a piece."""
-        self.time_ns.append(time_ns)
-        self.line.append(line)
-        self.value.append(value)
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Sorted:
     """A column's readings in order of time: numbers only, one per time, the last one in the table."""
@@ -95,8 +80,9 @@ class Sorted:
 class Gathered:
     """The content of a table: readings by column, and bad cells."""
 
-    stacks: dict[UnnamedSeries, Stack] = field(default_factory=dict)
+    stacks: dict[UnnamedSeries, ReadingStack] = field(default_factory=dict)
     troubles: dict[str, BadCells] = field(default_factory=dict)
+    packed: PackedOnce = field(default_factory=PackedOnce)
     texts: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -143,11 +129,9 @@ def _moments(reading: TimeReading, cells: Sequence[str]) -> Moments:
     return moments if len(different) == len(cells) else Moments(moments.time_ns[place], moments.bad[place])
 
 
-def in_order(stack: Stack) -> Sorted:
+def in_order(stack: ReadingStack) -> Sorted:
     """Sorts a column's readings; empties the stack, to save memory."""
-    time_ns, line = np.concatenate(stack.time_ns), np.concatenate(stack.line)
-    value = unified(stack.value)
-    stack.time_ns, stack.line, stack.value = [], [], []
+    time_ns, line, value = stack.emptied()
     if value.dtype.kind == "f":
         there = ~np.isnan(value)
         if not bool(there.all()):
@@ -354,10 +338,10 @@ class _Long:
         return column
 
 
-def _stack(gathered: Gathered, column: UnnamedSeries, name: str) -> Stack:
+def _stack(gathered: Gathered, column: UnnamedSeries, name: str) -> ReadingStack:
     stack = gathered.stacks.get(column)
     if stack is None:
         if len(gathered.stacks) >= MAX_SERIES:
             raise DataError(f"{name} has more than {MAX_SERIES} series: is its object (or --by) a running number?")
-        stack = gathered.stacks[column] = Stack()
+        stack = gathered.stacks[column] = ReadingStack(gathered.packed)
     return stack

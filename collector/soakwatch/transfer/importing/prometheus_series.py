@@ -135,8 +135,9 @@ async def _read_all(wanted: Wanted, entries: Sequence[MapEntry], progress: Calla
                 continue
             before = read.readings
             for scrape in scrapes(found, kinds):
-                exporter = read.exporters.setdefault(scrape.group, _Exporter(Mapper(entries, config.keep)))
-                _take(read, exporter, scrape)
+                if scrape.group not in read.exporters:
+                    read.exporters[scrape.group] = _Exporter(Mapper(entries, config.keep))
+                _take(read, read.exporters[scrape.group], scrape)
             if read.readings > MAX_READINGS:
                 raise DataError(f"{shown(config.url)} has more than {MAX_READINGS:,} samples of this: ask for less")
             begin_s = end_s

@@ -17,6 +17,7 @@ from soakwatch_model.sample import Fault, Sample, object_text
 _FIELD = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _KEPT_KINDS = {"counter": "exporter.counter", "histogram": "exporter.counter", "summary": "exporter.counter"}
 _MAX_FAULTS = 20
+_MAX_PLACES = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +30,18 @@ class Mapped:
     unused: frozenset[str]
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a series of a page goes: the entry that maps it, its rank, the object, and whether it counts as idle."""
+
+    entry: MapEntry
+    rank: int
+    object: str
+    idle: bool
+
+
 class Mapper:
-    """Maps page after page; it remembers the last counters, for shares of an increase."""
+    """Maps page after page; it remembers the last counters, for shares of an increase, and where each series goes."""
 
     def __init__(self, entries: Iterable[MapEntry], keep: Sequence[str] = ()) -> None:
         self._of: dict[str, list[MapEntry]] = defaultdict(list)
@@ -41,8 +52,10 @@ class Mapper:
             self._of[entry.name].append(entry)
             if entry.less:
                 self._less.add(entry.less)
+        self._of_shares = [entry for some in self._of.values() for entry in some if entry.idle is not None]
         self._keep = tuple(keep)
         self._before: dict[tuple[int, str], tuple[float, float]] = {}
+        self._places: dict[tuple[object, ...], tuple[_Place, ...]] = {}
 
     def map(self, page: Sequence[PageSample], now_ns: int) -> Mapped:
         """The samples of a page. A value that is not a number, or impossible, is a fault; later entries of the same
@@ -54,24 +67,20 @@ class Mapper:
         rank_of: dict[tuple[str, str], int] = {}
         faults: list[Fault] = []
         for exported in page:
-            for entry in self._of.get(exported.name, ()):
-                if not _wanted(entry.where, exported.labels):
-                    continue
-                label = _object(entry, exported.labels)
-                value = exported.value
+            for place in self._places_of(exported):
+                entry, value = place.entry, exported.value
                 if entry.less is not None:
                     value -= subtrahends.get((entry.less, tuple(sorted(exported.labels.items()))), math.nan)
                 if not math.isfinite(value):
-                    faults.append(
-                        Fault(entry.metric, label, f"{exported.name} is {exported.value}, which is not a valid sample")
-                    )
+                    reason = f"{exported.name} is {exported.value}, which is not a valid sample"
+                    faults.append(Fault(entry.metric, place.object, reason))
                     continue
                 if entry.idle is not None:
-                    pair = shares.setdefault((id(entry), label), [0.0, 0.0])
+                    pair = shares.setdefault((id(entry), place.object), [0.0, 0.0])
                     pair[0] += value
-                    pair[1] += value if _wanted(entry.idle, exported.labels) else 0.0
+                    pair[1] += value if place.idle else 0.0
                     continue
-                key, rank = (entry.metric, label), self._rank[id(entry)]
+                key, rank = (entry.metric, place.object), place.rank
                 value *= entry.scale
                 if rank < rank_of.get(key, len(self._rank)):
                     values[key], rank_of[key] = value, rank
@@ -84,25 +93,47 @@ class Mapper:
             for exported in page
             if exported.name not in self._of and self._keeps(exported.name)
         ]
-        good = [s for s in (*samples, *kept) if isinstance(s, Sample)]
         faults += [s for s in kept if isinstance(s, Fault)]
-        faults += [Fault(s.metric, s.object, text) for s in good if (text := fault_of(s.metric, s.value)) is not None]
-        good = [s for s in good if fault_of(s.metric, s.value) is None]
+        good = []
+        for sample in (*samples, *(s for s in kept if isinstance(s, Sample))):
+            text = fault_of(sample.metric, sample.value)
+            if text is None:
+                good.append(sample)
+            else:
+                faults.append(Fault(sample.metric, sample.object, text))
         used = names & (self._of.keys() | self._less)
         unused = {name for name in names - used if not self._keeps(name)}
         return Mapped(tuple(good), tuple(faults[:_MAX_FAULTS]), frozenset(used), frozenset(unused))
 
+    def _places_of(self, exported: PageSample) -> tuple[_Place, ...]:
+        """Where the values of a series go; found once for each series."""
+        entries = self._of.get(exported.name)
+        if entries is None:
+            return ()
+        name = exported.name, *exported.labels.items()
+        places = self._places.get(name)
+        if places is None:
+            labels = exported.labels
+            places = tuple(
+                _Place(entry, self._rank[id(entry)], _object(entry, labels), _is_idle(entry, labels))
+                for entry in entries
+                if _wanted(entry.where, labels)
+            )
+            if len(self._places) >= _MAX_PLACES:  # of exporters whose series come and go
+                self._places.clear()
+            self._places[name] = places
+        return places
+
     def _take_shares(self, shares: dict[tuple[int, str], list[float]], values: dict[tuple[str, str], float]) -> None:
-        for entries in self._of.values():
-            for entry in entries:
-                for (owner, label), (whole, idle) in shares.items():
-                    if owner != id(entry):
-                        continue
-                    last = self._before.get((owner, label))
-                    self._before[owner, label] = whole, idle
-                    if last is not None and whole > last[0] and idle >= last[1]:
-                        busy = 1 - (idle - last[1]) / (whole - last[0])
-                        values.setdefault((entry.metric, label), min(1.0, max(0.0, busy)))
+        for entry in self._of_shares if shares else ():
+            for (owner, label), (whole, idle) in shares.items():
+                if owner != id(entry):
+                    continue
+                last = self._before.get((owner, label))
+                self._before[owner, label] = whole, idle
+                if last is not None and whole > last[0] and idle >= last[1]:
+                    busy = 1 - (idle - last[1]) / (whole - last[0])
+                    values.setdefault((entry.metric, label), min(1.0, max(0.0, busy)))
         self._before = {key: value for key, value in self._before.items() if key in shares}
 
     def _keeps(self, name: str) -> bool:
@@ -118,6 +149,10 @@ class Mapper:
         if not math.isfinite(exported.value):
             return Fault(metric, label, f"{exported.name} is {exported.value}, which is not a valid sample")
         return Sample(metric, label, _exact(metric, exported.value), now_ns)
+
+
+def _is_idle(entry: MapEntry, labels: object) -> bool:
+    return entry.idle is not None and _wanted(entry.idle, labels)
 
 
 def _wanted(where: dict[str, str], labels: object) -> bool:
