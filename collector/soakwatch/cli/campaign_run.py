@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -23,6 +24,8 @@ from soakwatch.cli.outlet import Terminal
 from soakwatch.cli.report_options import print_report
 from soakwatch.core.console import CommandConsole
 from soakwatch.core.errors import EXIT_BROKEN, EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS
+from soakwatch.core.installed_code import code_stamp
+from soakwatch.core.supervised_child import python_module
 from soakwatch.core.tables import harmless
 from soakwatch.core.terminal import encodable
 from soakwatch.core.units import show_seconds
@@ -59,11 +62,12 @@ def run_campaign(
     too, so that it is that of the reports.
     """
     clear_places(places)
+    stamp = code_stamp()
     console = CommandConsole(stderr=any(place.file is None for place in places))
     stopping = Stopping()
     with _interruptible(stopping), _display(campaign, console) as display:
         display.tell(f"campaign {campaign.name}: {counted(len(campaign.cells), 'cell')}, to {folder}")
-        driver = Driver(campaign, folder, ledger, executor, display, stopping)
+        driver = Driver(campaign, folder, ledger, executor, _Upgrades(display, stamp), stopping)
         state = driver.run()
     for loss in terminal.losses():
         ledger.add(loss.time_ns, TERMINAL_LOST, stream=loss.stream, reason=loss.reason)
@@ -73,7 +77,12 @@ def run_campaign(
         _print(console, f"continue with: soakwatch campaign resume {folder}")
     if not places:
         return progress.exit_code
-    codes = {progress.exit_code, _reported(folder, places)}
+    if code_stamp() == stamp:
+        reported = _reported(folder, places)
+    else:
+        _print(console, "Soakwatch was replaced while this campaign went on: the new version writes the reports")
+        reported = _reported_by_new_version(folder, places)
+    codes = {progress.exit_code, reported}
     return next(code for code in (EXIT_FAIL, EXIT_BROKEN, EXIT_INCONCLUSIVE, EXIT_PASS) if code in codes)
 
 
@@ -89,6 +98,34 @@ def _reported(folder: Path, places: tuple[ReportPlace, ...]) -> int:
         remedy = f"put that right, then write it with soakwatch campaign report {folder} {place.words}"
         click.echo(f"soakwatch: {failure}: {remedy}", err=True)
     return result.exit_code
+
+
+def _reported_by_new_version(folder: Path, places: tuple[ReportPlace, ...]) -> int:
+    """The same by a process of the version that is installed now: what this one would import is of that, or gone."""
+    words = [word for place in places for word in place.words.split(" ", 1)]
+    command = python_module("soakwatch.cli", "campaign", "report", str(folder), *words)
+    return subprocess.run(command, stdin=subprocess.DEVNULL, check=False).returncode
+
+
+class _Upgrades:
+    """Tells once that Soakwatch was replaced, and what that means for the campaign."""
+
+    def __init__(self, listener: Listener, stamp: str) -> None:
+        self._listener, self._stamp = listener, stamp
+
+    def tell(self, text: str) -> None:
+        """A line for people; behind it, once, that the installation has changed since the begin."""
+        self._listener.tell(text)
+        if self._stamp and code_stamp() != self._stamp:
+            self._stamp = ""
+            self._listener.tell(
+                "Soakwatch was replaced while this campaign goes on: runs that began are ended by the new version, and"
+                " those to come are of it; this process starts them as before"
+            )
+
+    def show(self, state: CampaignState, history: History) -> None:
+        """As the listener does."""
+        self._listener.show(state, history)
 
 
 def rows(state: CampaignState, progress: Progress) -> list[tuple[str, ...]]:

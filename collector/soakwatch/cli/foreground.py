@@ -6,7 +6,7 @@ import asyncio
 import signal
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from soakwatch.core.clock import Clock
 from soakwatch.core.console import CommandConsole
 from soakwatch.core.errors import EXIT_INCONCLUSIVE, MonitorBrokenError, RecordError
 from soakwatch.core.event_kinds import START_WARNING, TERMINAL_LOST
-from soakwatch.core.installed_code import code_stamp
+from soakwatch.core.installed_code import REPLACED, code_stamp
 from soakwatch.core.open_files import allow_open_files
 from soakwatch.core.units import show_bytes, show_seconds
 from soakwatch.engine.context import RunContext
@@ -80,9 +80,11 @@ def run_to_the_end(
     share_one_arena()
     if warning := allow_open_files(sum(len(target.sources) for target in course.plan.targets)):
         _complain(f"warning: {warning}")
-    stamp = code_stamp() if words else ""
+    version = _Version(code_stamp(), hands_over=bool(words))
     with listed_as_running(course.folder):
-        code = _run(terminal, course, record, clock, verdict_shown=verdict_shown, web=web, places=places, stamp=stamp)
+        code = _run(
+            terminal, course, record, clock, verdict_shown=verdict_shown, web=web, places=places, version=version
+        )
     if code is not None:
         return code
     say = _console(places).say
@@ -117,6 +119,14 @@ def _console(places: Iterable[ReportPlace]) -> CommandConsole:
     return CommandConsole(stderr=any(place.file is None for place in places))
 
 
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """The stamp of the code that began a run, and whether another version may end it in place of this process."""
+
+    stamp: str
+    hands_over: bool
+
+
 def _run(
     terminal: Terminal,
     course: RunContext,
@@ -126,9 +136,9 @@ def _run(
     verdict_shown: bool,
     web: WebPlan | None = None,
     places: tuple[ReportPlace, ...] = (),
-    stamp: str = "",
+    version: _Version | None = None,
 ) -> int | None:
-    """The exit code; None if polling is over and the code is no longer that of ``stamp``, so another is to end it."""
+    """The exit code; None if polling is over and the code is no longer that of ``version``, so another is to end it."""
     clear_places(places)
     console = _console(places)
     say = console.say
@@ -183,10 +193,13 @@ def _run(
                     _tell_of_unwritten(places, reason)
                     return EXIT_INCONCLUSIVE
                 finished = f"finished after {show_seconds((end_ns - course.start_ns) * 1e-9)}"
-                if stamp and not soak.relocated and code_stamp() != stamp:
+                if version is not None and not soak.relocated and code_stamp() != version.stamp:
                     say(finished)
-                    ending.finish_notifying()
-                    return None
+                    if version.hands_over:
+                        ending.finish_notifying()
+                        return None
+                    say(f"{REPLACED}: this process, which began before, makes its end with what it has loaded; if that")
+                    say(f"fails, nothing recorded is lost: soakwatch resume {course.folder} makes the end")
                 say(f"{finished}; judging")
                 verdict = ending.make(end_ns)
         if record.displaced():  # after judging: resume writes what could not be written yet
