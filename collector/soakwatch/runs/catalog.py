@@ -102,11 +102,11 @@ def find_run(text: str, runs: Path = DEFAULT_RUNS) -> Path:
     that began in one second.
     """
     if text == LAST:
-        files = sorted(runs.glob(f"*/{RECORD}"), key=lambda file: file.parent.name)
-        if not files:
+        folders = [file.parent for file in runs.glob(f"*/{RECORD}")]
+        if not folders:
             elsewhere = running_elsewhere() or "start one, or name its folder with --runs"
             raise RecordError(f"there is no run in {runs}/: {elsewhere}")
-        return files[-1].parent
+        return max(folders, key=lambda folder: (_begun(folder), folder.name))
     for path in (Path(text), runs / text):
         try:
             if path.is_file() or (path / RECORD).is_file():
@@ -124,6 +124,16 @@ def find_run(text: str, runs: Path = DEFAULT_RUNS) -> Path:
     meant = nearest(text, known)
     near = "" if meant is None else f"; did you mean {meant!r}?"
     raise RecordError(f"{text} is not a run: name a folder that holds {RECORD}, that file, or 'last'{near}")
+
+
+def _begun(folder: Path) -> str:
+    """When a run began, as its folder's name says, or where that is a name of the user's own, its record."""
+    if (match := STAMP.match(folder.name)) is not None:
+        return match[0]
+    with suppress(RecordError, PermissionError), RecordView.open(folder) as view:
+        if (start := view.meta("start_ns")) is not None:
+            return f"{stamp(int(start))}-"
+    return ""
 
 
 def _is_named(folder: Path, name: str) -> bool:

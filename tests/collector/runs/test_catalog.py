@@ -67,3 +67,16 @@ def test_a_folder_that_nothing_filled_is_gone_again(tmp_path: Path) -> None:
         with pytest.raises(RecordError):
             refused(folder)
         assert folder.exists() is fills
+
+
+def test_last_is_the_run_that_began_last_whatever_its_folder_is_called(tmp_path: Path) -> None:
+    """A folder that was named (``--into runs/fw-7.1``) is not the last for ever, though its name has no time."""
+    named = tmp_path / "fw-7.1"
+    with closing(small_record(named, 1)) as record:
+        record.set_meta("start_ns", str(NOON_NS))
+    assert find_run("last", tmp_path) == named
+    later = run(tmp_path, "web", NOON_NS + SECOND)
+    assert find_run("last", tmp_path) == later
+    with closing(small_record(tmp_path / "a", 1)) as record:
+        record.set_meta("start_ns", str(NOON_NS + 2 * SECOND))
+    assert find_run("last", tmp_path) == tmp_path / "a"
