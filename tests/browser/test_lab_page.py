@@ -62,7 +62,7 @@ def shown(folder: Path) -> Iterator[Shown]:
     lab = Lab(runs, PlansFolder(plans))
     people = NamedTokens(runs)
     tokens = {role: people.add(f"{role}-anna", role) for role in ("viewer", "operator")}
-    folder_served = RunFolder(runs, lab, Dispatcher(lab))
+    folder_served = RunFolder(runs, (lab, Dispatcher(lab)))
     with serve(
         WebPlan(listen="127.0.0.1:0"), Token("a-token-of-a-test-0123456789"), folder_served, people=people
     ) as web:

@@ -14,7 +14,9 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
+from tests.collector.conftest import record_run
 from tests.commands import Command, Started, Tally, command_in, starting_in, wait_until
+from tests.in_process import command_here
 
 from soakwatch.record import RecordView
 
@@ -157,6 +159,7 @@ def test_a_server_that_is_killed_loses_neither_runs_nor_queue_nor_schedules(lab:
     assert stop == {"reason": "the rack is needed", "by": "server token (admin)"}
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_by_itself_after_a_power_failure(lab: LabServer) -> None:
     """Server and run are gone at once; the next server resumes the run in its folder, whose record says who did so, and
     that nobody looked meanwhile. The list says it too."""
@@ -188,6 +191,33 @@ def test_a_run_goes_on_by_itself_after_a_power_failure(lab: LabServer) -> None:
     wait_until(lambda: lab.ids("running") == [], "the end of the run")
     with RecordView.open(folder) as view:
         assert view.meta("verdict") is not None
+
+
+def test_who_got_a_token_after_the_server_began_is_in_the_audit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a server without plans, too: from the first token on it keeps who does what, and asks for no new start."""
+    monkeypatch.delenv("SOAKWATCH_TOKEN", raising=False)
+    record_run(tmp_path / "runs" / "night")
+    soakwatch = command_here(tmp_path)
+    with starting_in(tmp_path) as start:
+        process = start("serve", "runs", "--listen", "127.0.0.1:0")
+        assert process.stdout is not None
+        process.stdout.readline()
+        url = (tmp_path / "runs" / "web.url").read_text().strip()
+        own = (tmp_path / "runs" / "web.token").read_text().strip()
+        with httpx.Client(base_url=url, trust_env=False, timeout=240) as client:
+            client.headers["authorization"] = f"Bearer {own}"
+            assert client.get("/api/lab/audit").status_code == 404, "nobody has a role"
+            assert not (tmp_path / "runs" / ".lab").exists(), "who only looks changes nothing"
+            token = soakwatch("token", "add", "anna", "--role", "operator").stdout.split()[-1]
+            client.headers["authorization"] = f"Bearer {token}"
+            marked = client.post("/api/runs/night/events", json={"kind": "failover"})
+            assert marked.status_code == 201, marked.text
+            (entry,) = client.get("/api/lab/audit").json()["audit"]
+            assert (entry["user"], entry["role"], entry["action"]) == ("anna", "operator", "mark an event")
+        process.terminate()
+        assert process.wait(240) == 0
 
 
 @pytest.mark.slow

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from soakwatch.campaign.folder import RUNS, campaigns_in
@@ -23,13 +24,28 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,255}")
 class RunFolder:
     """The runs in one folder. A run's name is that of its folder, never a path.
 
-    ``lab`` has the queue and the audit of the folder, ``dispatcher`` works on it; None where it is only viewed.
+    ``lab`` has the queue and the audit of the folder, with the dispatcher that works on it; None where it is only
+    viewed. ``opens`` gives them as soon as there is a need, which is asked until there is: somebody got a token.
     """
 
-    def __init__(self, runs: Path, lab: Lab | None = None, dispatcher: Dispatcher | None = None) -> None:
+    def __init__(
+        self,
+        runs: Path,
+        lab: tuple[Lab, Dispatcher] | None = None,
+        opens: Callable[[], tuple[Lab, Dispatcher] | None] = lambda: None,
+    ) -> None:
         self._runs = runs.absolute()
-        self.lab, self.dispatcher = lab, dispatcher
+        self._lab, self._opens, self._opening = lab, opens, threading.Lock()
         self.summaries = Summaries(self._runs, _summary)
+
+    @property
+    def lab(self) -> tuple[Lab, Dispatcher] | None:
+        """Queue and audit, and what works on them; None where nobody has a role. Raises LabError if they cannot be
+        opened."""
+        with self._opening:
+            if self._lab is None:
+                self._lab = self._opens()
+            return self._lab
 
     @property
     def path(self) -> Path:
@@ -65,8 +81,8 @@ class RunFolder:
 
     def audit(self, user: User, action: str, run: str) -> None:
         """Keep what a user did to a run."""
-        if self.lab is not None:
-            self.lab.record(user, action, run)
+        if (lab := self.lab) is not None:
+            lab[0].record(user, action, run)
 
     @property
     def single(self) -> bool:

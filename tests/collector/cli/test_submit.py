@@ -53,7 +53,7 @@ def lab_of(folder: Path, code: int = 0, seconds: float = 0.0, *, works: bool = T
     command = (sys.executable, "-c", TALK.format(s=seconds, code=code))
     dispatcher = Dispatcher(lab, hidden=["SOAK_TOKEN"], command=lambda *_: command)
     web = WebPlan(listen="127.0.0.1:0")
-    with serve(web, token_for(web, runs), RunFolder(runs, lab, dispatcher), people=NamedTokens(runs)) as served:
+    with serve(web, token_for(web, runs), RunFolder(runs, (lab, dispatcher)), people=NamedTokens(runs)) as served:
         write_address(runs, served.url)
         if not works:
             yield lab

@@ -65,7 +65,7 @@ def opened(folder: Path, proxy: TrustedProxy | None = None) -> Iterator[Door]:
     served = serve(
         WebPlan(listen="127.0.0.1:0"),
         Token(OWN),
-        RunFolder(folder / "runs", lab, dispatcher),
+        RunFolder(folder / "runs", (lab, dispatcher)),
         people=people,
         proxy=proxy,
     )

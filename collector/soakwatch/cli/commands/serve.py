@@ -6,8 +6,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,8 @@ import click
 from soakwatch.runs.catalog import DEFAULT_RUNS
 
 if TYPE_CHECKING:
+    from soakwatch.lab.dispatcher import Dispatcher
+    from soakwatch.lab.lab import Lab
     from soakwatch.web.run_folder import RunFolder
 
 _LINK_VALID_S = 3600.0
@@ -137,7 +139,7 @@ def command(
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ended.set())
     with (
-        _lab(folder, plans, at_once, hidden, audited=bool(proxies or people.all())) as runs,
+        _lab(folder, plans, at_once, hidden, lambda: bool(proxies or people.all())) as runs,
         serve(plan, shown, runs, people=people, proxy=proxy) as served,
     ):
         try:
@@ -160,23 +162,43 @@ def command(
 
 
 @contextmanager
-def _lab(folder: Path, plans: Path | None, at_once: int, hidden: list[str], *, audited: bool) -> Iterator[RunFolder]:
-    """The folder as it is served: with a queue if there are plans, with the audit alone if people have roles."""
+def _lab(
+    folder: Path, plans: Path | None, at_once: int, hidden: list[str], audited: Callable[[], bool]
+) -> Iterator[RunFolder]:
+    """The folder as it is served: with a queue if there are plans, with the audit alone once people have roles."""
+    from soakwatch.core.errors import SoakwatchError
     from soakwatch.lab.dispatcher import Dispatcher
     from soakwatch.lab.lab import Lab
     from soakwatch.lab.lab_model import JobState
     from soakwatch.lab.plans_folder import PlansFolder
     from soakwatch.web.run_folder import RunFolder
 
-    if plans is None and not audited:
-        yield RunFolder(folder)
-        return
-    lab = Lab(folder, None if plans is None else PlansFolder(plans))
-    try:
-        dispatcher = Dispatcher(lab, at_once, hidden)
-        with dispatcher.working():
-            yield RunFolder(folder, lab, dispatcher)
-        if going := len(lab.store.jobs(JobState.RUNNING)):
-            click.echo(f"{going} {'runs go' if going > 1 else 'run goes'} on: the next server takes the verdicts")
-    finally:
-        lab.close()
+    opened: list[Lab] = []
+    refused: list[str] = []
+    with ExitStack() as stack:
+
+        def opens() -> tuple[Lab, Dispatcher]:
+            lab = Lab(folder, None if plans is None else PlansFolder(plans))
+            stack.callback(lab.close)
+            opened.append(lab)
+            dispatcher = Dispatcher(lab, at_once, hidden)
+            stack.enter_context(dispatcher.working())
+            return lab, dispatcher
+
+        def when_people_have_roles() -> tuple[Lab, Dispatcher] | None:
+            if refused or not audited():
+                return None
+            try:
+                return opens()
+            except SoakwatchError as error:
+                refused.append(str(error))
+                click.echo(f"soakwatch: warning: nothing is kept of who does what: {error}", err=True)
+                return None
+
+        if plans is not None or audited():
+            yield RunFolder(folder, opens())
+        else:
+            yield RunFolder(folder, opens=when_people_have_roles)
+        for lab in opened:
+            if going := len(lab.store.jobs(JobState.RUNNING)):
+                click.echo(f"{going} {'runs go' if going > 1 else 'run goes'} on: the next server takes the verdicts")

@@ -45,9 +45,10 @@ _ORDER: Schema = {
 def lab_of(request: EndpointRequest) -> tuple[Lab, Dispatcher]:
     """The queue of the served folder. Raises HTTPException 404 if it has none."""
     runs = request.runs
-    if not isinstance(runs, RunFolder) or runs.lab is None or runs.dispatcher is None:
+    lab = runs.lab if isinstance(runs, RunFolder) else None
+    if lab is None:
         raise HTTPException(404, "this server has no queue: start it with soakwatch serve --plans DIR")
-    return runs.lab, runs.dispatcher
+    return lab
 
 
 def _planned(answer: Callable[[EndpointRequest], Response]) -> Callable[[EndpointRequest], Response]:
