@@ -21,7 +21,7 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 from tests.bench import snmp_stage as stage
-from tests.bench.snmp_rivals import cpu_s
+from tests.bench.snmp_rivals import cpu_s, ended
 
 from soakwatch.record import RecordView
 from soakwatch_model.sample import Poll, PollOutcome
@@ -57,8 +57,7 @@ def measure(options: argparse.Namespace, folder: Path, stack: ExitStack) -> None
     command = [str(Path(sys.executable).with_name("soakwatch")), "run", "plan.yaml", "--into", "run"]
     with (folder / "log").open("w") as log:
         process = psutil.Popen(command, cwd=folder, env=stage.secrets(), stdout=log, stderr=log)
-    stack.callback(process.wait)
-    stack.callback(lambda: process.kill() if process.poll() is None else None)
+    stack.callback(ended, process)
     marks, memory = [], []
     time.sleep(WARM_S)
     marks.append((time.monotonic(), time.time_ns(), *cpu_s(process)))
@@ -69,8 +68,7 @@ def measure(options: argparse.Namespace, folder: Path, stack: ExitStack) -> None
         print(f"the run ended: {(folder / 'log').read_text()[-1000:]}")
         return
     marks.append((time.monotonic(), time.time_ns(), *cpu_s(process)))
-    process.terminate()
-    process.wait(60)
+    process.terminate()  # it judges and writes its report meanwhile; what is read below is in the record already
     polls = polls_of(folder / "run", marks[0][1], marks[1][1] - SLOW_NS)
     seconds = marks[1][0] - marks[0][0]
     good = [poll for poll in polls if poll.outcome is PollOutcome.OK]
