@@ -1,7 +1,9 @@
 """The server of a running run, in a process of its own: ``python -m soakwatch.web FOLDER --fd N …``.
 
 It has a lower priority than the run, so it does not delay polls. It ends with its standard input, when the run does; if
-a page is open, some seconds later, so that it can still fetch verdict and report.
+a page is open, some seconds later, so that it can still fetch verdict and report. When nobody has looked for a
+while it ends with ``UNUSED``: the run starts another one for whoever looks next. It prints each one-time code that
+was used, which the next one must know.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from soakwatch.plan.web import WebPlan
-from soakwatch.web.access import token_for
+from soakwatch.web.access import UNUSED, token_for
+from soakwatch.web.auth import UsedCodes
 from soakwatch.web.server import OneRun, Served, serve
 
 _NICE = 5
@@ -35,6 +38,8 @@ def main() -> int:
     parser.add_argument("--cert", help="certificate (PEM)")
     parser.add_argument("--key", help="the certificate's key (PEM)")
     parser.add_argument("--name", action="append", default=[], help="a further host name of this server")
+    parser.add_argument("--used", action="append", default=[], help="a one-time code that was used")
+    parser.add_argument("--unused", type=float, required=True, help="seconds without a request after which it ends")
     given = parser.parse_args()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # the run decides when it ends
@@ -43,12 +48,15 @@ def main() -> int:
     plan = WebPlan(token=given.token, cert=given.cert, key=given.key, names=tuple(given.name))
     ahead_ns: int = given.ahead
     runs = OneRun(given.folder, lambda: time.clock_gettime_ns(time.CLOCK_BOOTTIME) + ahead_ns)
-    with serve(plan, token_for(plan, given.folder), runs, socket.socket(fileno=given.fd)) as served:
+    used = UsedCodes(given.used, lambda code: print(code, flush=True))
+    with serve(plan, token_for(plan, given.folder), runs, socket.socket(fileno=given.fd), used=used) as served:
         ended = threading.Event()
         threading.Thread(target=_until_the_end, args=(ended,), daemon=True).start()
         activity = Activity()
         while served.alive and not ended.wait(1.0):
             activity.update(served)
+            if activity.quiet_s >= given.unused and not served.connected:
+                return UNUSED
         activity.update(served)
         last_s = time.monotonic() + (_MAX_WAIT_S if activity.quiet_s < _VIEWER_S else 0.0)
         while served.alive and activity.quiet_s < _QUIET_S and time.monotonic() < last_s:
@@ -61,7 +69,7 @@ class Activity:
     """Time without requests, by sampling the server's counters."""
 
     def __init__(self) -> None:
-        self._answers, self._last_s = 0, float("-inf")
+        self._answers, self._last_s = 0, time.monotonic()  # it was started for somebody
 
     def update(self, served: Served) -> None:
         """Note whether there was a request since the last call."""
@@ -70,7 +78,7 @@ class Activity:
 
     @property
     def quiet_s(self) -> float:
-        """Seconds since the last request; infinite if there was none."""
+        """Seconds since the last request, or since the start."""
         return time.monotonic() - self._last_s
 
 

@@ -24,6 +24,10 @@ from soakwatch.runs.catalog import ADDRESS_FILE, TOKEN_FILE
 
 _MIN_TOKEN_LENGTH, _MAX_TOKEN_LENGTH = 16, 1024
 _BACKLOG = 64
+MAX_USED_CODES = 1000
+"""So many one-time codes are remembered as used."""
+UNUSED = 75
+"""The exit code of a run's server that nobody has asked for long: it is started again for whoever asks next."""
 
 
 class Token:

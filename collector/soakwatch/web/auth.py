@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from starlette.datastructures import Headers
 from starlette.responses import RedirectResponse, Response
 
 from soakwatch.lab.lab_model import User
-from soakwatch.web.access import Token, derived, equal_in_constant_time, is_valid_code
+from soakwatch.web.access import MAX_USED_CODES, Token, derived, equal_in_constant_time, is_valid_code
 from soakwatch.web.endpoint import ANYBODY, May
 from soakwatch.web.named_tokens import NamedToken, NamedTokens
 from soakwatch.web.trusted_proxy import TrustedProxy
@@ -23,7 +23,6 @@ ROLES: Mapping[str, May] = {"viewer": May.VIEW, "operator": May.ACT, "admin": Ma
 _COOKIES = {May.ADMIN: "act", May.VIEW: "view"}
 _OWN = {May.ADMIN: User("server token", "admin"), May.VIEW: User("view-only link", "viewer")}
 """Who is known by the server's own token alone."""
-_MAX_USED_CODES = 1000
 
 
 GUARDS: Mapping[str, str] = {
@@ -68,6 +67,24 @@ class Client:
 NOBODY = Client(May.NOTHING, ANYBODY)
 
 
+class UsedCodes:
+    """The one-time codes that were used, of which ``before`` are those that another process took; ``tell`` hears of
+    each new one."""
+
+    def __init__(self, before: Iterable[str] = (), tell: Callable[[str], None] = lambda _: None) -> None:
+        self._codes, self._tell = list(before)[-MAX_USED_CODES:], tell
+        self._lock = threading.Lock()
+
+    def take(self, token: Token, code: str) -> bool:
+        """Whether the code was valid; it is used up by this call."""
+        with self._lock:
+            if code in self._codes or not is_valid_code(token, code, time.time()):
+                return False
+            self._codes = [*self._codes, code][-MAX_USED_CODES:]
+            self._tell(code)
+        return True
+
+
 class Authenticator:
     """Determines from a request's headers what it may do, and logs browsers in.
 
@@ -77,12 +94,16 @@ class Authenticator:
     """
 
     def __init__(
-        self, token: Token, port: int, people: NamedTokens | None = None, proxy: TrustedProxy | None = None
+        self,
+        token: Token,
+        port: int,
+        people: NamedTokens | None = None,
+        proxy: TrustedProxy | None = None,
+        used: UsedCodes | None = None,
     ) -> None:
         self._token, self.cookie = token, f"soakwatch-{port}"
         self._people, self._proxy = people, proxy
-        self._used: list[str] = []
-        self._lock = threading.Lock()
+        self._used = used or UsedCodes()
 
     def client(self, headers: Headers, cookies: Mapping[str, str], address: str) -> Client:
         """Who sends a request with these headers from this address. Raises SoakwatchError if the file of tokens is
@@ -127,11 +148,7 @@ class Authenticator:
 
     def enter(self, code: str) -> bool:
         """Whether the code was valid; it is used up by this call."""
-        with self._lock:
-            if code in self._used or not is_valid_code(self._token, code, time.time()):
-                return False
-            self._used = [*self._used, code][-_MAX_USED_CODES:]
-        return True
+        return self._used.take(self._token, code)
 
     def let_in(self, client: Client, *, secure: bool) -> Response:
         """Redirect to the page, with the cookie set."""

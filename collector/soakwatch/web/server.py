@@ -21,7 +21,7 @@ from soakwatch.lab.lab_model import User
 from soakwatch.plan.web import WebPlan
 from soakwatch.web.access import Token, open_listener, tls_context
 from soakwatch.web.app import Answers
-from soakwatch.web.auth import Authenticator
+from soakwatch.web.auth import Authenticator, UsedCodes
 from soakwatch.web.connections import MAX_HEAD_BYTES, Connection, Loop
 from soakwatch.web.endpoint import ServedRuns
 from soakwatch.web.hosts import names_of
@@ -64,6 +64,11 @@ class Served:
         """Whether it is answering a request."""
         return bool(self._server.server_state.tasks)
 
+    @property
+    def connected(self) -> bool:
+        """Whether anybody is connected."""
+        return bool(self._server.server_state.connections)
+
     def close(self) -> None:
         """Stop the server: pending requests are answered within a second or two."""
         self._server.should_exit = True
@@ -82,13 +87,14 @@ def serve(
     *,
     people: NamedTokens | None = None,
     proxy: TrustedProxy | None = None,
+    used: UsedCodes | None = None,
 ) -> Served:
     """Start serving runs, on ``listener`` if given, also to ``people`` with tokens of their own, and to those whom a
-    trusted ``proxy`` has logged in. Raises as ``open_listener`` does."""
+    trusted ``proxy`` has logged in. One-time codes in ``used`` log nobody in. Raises as ``open_listener`` does."""
     context = tls_context(plan)
     listener = listener or open_listener(plan)
     pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="web")
-    auth = Authenticator(token, listener.getsockname()[1], people, proxy)
+    auth = Authenticator(token, listener.getsockname()[1], people, proxy, used)
     names = names_of(listener, plan.names, plan.cert)
     server = uvicorn.Server(_config(Answers(runs, auth, pool).application(endpoints(), names), context))
     # Keep what strangers send off the run's terminal, and lines that could contain a token.
