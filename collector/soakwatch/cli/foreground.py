@@ -342,19 +342,17 @@ async def _draw(soak: Soak, display: Lines | Panel, sinks: SinkProcesses, clock:
     figures = DeviceFigures(soak.context.folder, clock.now_ns)
     while not terminal.gone:
         status = soak.status()
-        position, coming = course_words(soak.stretches, soak.context.plan, clock.now_ns())
-        if status.phase == "waiting":
-            position = ""
-        display.show(
-            replace(
+        if display.in_full(status):
+            position, coming = course_words(soak.stretches, soak.context.plan, clock.now_ns())
+            status = replace(
                 status,
                 behind=sinks.words(),
-                phase_position=position,
+                phase_position="" if status.phase == "waiting" else position,
                 coming=coming,
                 own=monitor.words(status),
                 figures=await asyncio.to_thread(figures.lines),
             )
-        )
+        display.show(status)
         await asyncio.sleep(DRAW_EVERY_S)
         monitor.record_lateness(DRAW_EVERY_S)
         for loss in terminal.losses():

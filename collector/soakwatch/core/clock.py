@@ -1,17 +1,11 @@
-"""Time of a run: UTC that never steps, a time zone by which APScheduler follows it, and the grid of due times."""
+"""Time of a run: UTC that never steps, and the grid of due times."""
 
 from __future__ import annotations
 
 import re
 import time
-from datetime import datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Protocol
-
-from apscheduler.triggers.base import BaseTrigger
-
-_EPOCH = datetime(1970, 1, 1)  # noqa: DTZ001 - users add their zone
-_MICROSECOND_NS = 1000
 
 
 class Clock(Protocol):
@@ -71,58 +65,6 @@ def _boot_id() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except (OSError, UnicodeError):
         return ""
-
-
-class SteadyZone(tzinfo):
-    """UTC by ``clock``.
-
-    APScheduler calls ``datetime.now(scheduler.timezone)`` to decide what is due. This zone answers with the steady
-    clock: setting the wall clock back an hour does not stop polls for an hour, setting it forward does not fire a
-    burst, and tests run days in seconds. Due times carry the same zone object, so comparisons never convert.
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-
-    def fromutc(self, _: datetime) -> datetime:
-        """The steady time now, whatever is asked; rounded down, so that nothing runs early."""
-        return datetime_at(self._clock.now_ns() // _MICROSECOND_NS * _MICROSECOND_NS, self)
-
-    def utcoffset(self, _: datetime | None) -> timedelta:
-        """No offset: the zone is UTC."""
-        return timedelta(0)
-
-    def dst(self, _: datetime | None) -> timedelta:
-        """No daylight saving time."""
-        return timedelta(0)
-
-    def tzname(self, _: datetime | None) -> str:
-        """Not "local", which APScheduler refuses."""
-        return "UTC"
-
-
-def datetime_at(time_ns: int, zone: tzinfo) -> datetime:
-    """A steady time as datetime, rounded up to the microsecond (never early)."""
-    return _EPOCH.replace(tzinfo=zone) + timedelta(microseconds=-(-time_ns // _MICROSECOND_NS))
-
-
-def to_ns(moment: datetime) -> int:
-    """The inverse of ``datetime_at``: ns since 1970."""
-    span = moment.replace(tzinfo=None) - _EPOCH
-    return (span // timedelta(microseconds=1)) * _MICROSECOND_NS
-
-
-class Grid(BaseTrigger):  # type: ignore[misc] # APScheduler publishes no types
-    """Due times ``anchor + k * interval``, however long a poll takes and however late it ran."""
-
-    def __init__(self, anchor_ns: int, interval_ns: int, zone: tzinfo) -> None:
-        self._anchor_ns, self._interval_ns, self._zone = anchor_ns, interval_ns, zone
-
-    def get_next_fire_time(self, previous: datetime | None, now: datetime) -> datetime:
-        """The first due time after ``now``; those skipped are recorded by the wrapper. The first call returns the
-        newest due time that has passed: the grid may have begun while the sources were opened."""
-        slot = (to_ns(now) - self._anchor_ns) // self._interval_ns + (previous is not None)
-        return datetime_at(self._anchor_ns + max(slot, 0) * self._interval_ns, self._zone)
 
 
 def aligned(now_ns: int, interval_ns: int) -> int:

@@ -63,11 +63,16 @@ class Heartbeat:
 
 
 class EventFeed:
-    """Reads every event of a record once; an earlier monitor acted on those up to number ``handled``."""
+    """Reads every event of a record once; an earlier monitor acted on those up to number ``handled``.
+
+    ``fetch`` belongs to each commit, whose visit to the record's thread it shares.
+    """
 
     def __init__(self, out: RunRecord, handled: int) -> None:
         self._out, self._handled = out, handled
-        self._newest = 0  # number of the last event read
+        self._newest = 0  # number of the last event fetched
+        self._added = -1  # how many events this process had added then
+        self._fetched: deque[StoredEvent] = deque()
         self._shown: deque[str] = deque(maxlen=MAX_SHOWN)  # the newest only: a storm may last for days
         self._steps: deque[str] = deque(maxlen=MAX_SHOWN)
 
@@ -75,11 +80,23 @@ class EventFeed:
         """True if no earlier monitor has acted on it."""
         return stored.id > self._handled
 
-    async def read(self) -> Sequence[StoredEvent]:
-        """The events since the last call; the first call returns also those before a resume. Raises RecordError."""
-        events = await self._out.queue.call(self._out.record.events_after, self._newest)
-        for stored in events:
+    def fetch(self) -> None:
+        """Fetches the events since the last call; for the record's thread. Raises RecordError."""
+        record = self._out.record
+        added = record.events_added
+        for stored in record.events_after(self._newest):
             self._newest = stored.id
+            self._fetched.append(stored)
+        self._added = added
+
+    async def read(self, *, fresh: bool = False) -> Sequence[StoredEvent]:
+        """The events since the last call, with all that this process added, and those of others until the last
+        ``fetch``, or with ``fresh`` until now. The first call returns also those before a resume. Raises RecordError.
+        """
+        if fresh or self._out.record.events_added != self._added:
+            await self._out.queue.call(self.fetch)
+        events = [self._fetched.popleft() for _ in range(len(self._fetched))]
+        for stored in events:
             if worth_showing(stored):
                 self._shown.appendleft(event_words(stored))
             if stored.event.kind == CLOCK_STEP:
@@ -132,10 +149,10 @@ class RecordWatch:
         """Returns once the run is relocated."""
         await self._relocated.wait()
 
-    async def check(self) -> None:
-        """Saves the record if its file was taken away; after a failure it is retried every 10 s."""
+    async def heed(self, why: str) -> None:
+        """Saves the record if its file was taken away, which ``Record.displaced`` said; after a failure it is retried
+        every 10 s."""
         record, call = self._out.record, self._out.queue.call
-        why = await call(record.displaced)
         now_ns = self._now_ns()
         if not why:
             self._unsaved = ""

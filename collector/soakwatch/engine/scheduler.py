@@ -1,35 +1,51 @@
-"""Timers of a run: APScheduler on the steady clock."""
+"""Timers of a run: all jobs hang on one timer of the event loop, which follows the run's steady clock."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
+import heapq
 from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
 from itertools import count
 from typing import Self
 
-from apscheduler.schedulers.asyncio import AsyncIOScheduler
-from apscheduler.triggers.base import BaseTrigger
-from apscheduler.triggers.date import DateTrigger
-
-from soakwatch.core.clock import Clock, Grid, SteadyZone, datetime_at
+from soakwatch.core.clock import Clock
 from soakwatch.engine.polling import PolledSource
 
-# APScheduler warns of every skipped run; the wrapper counts and records them once.
-logging.getLogger("apscheduler").setLevel(logging.ERROR)
-
 GRACE_S = 2.0  # how long running polls may go on when the run ends
-_OVERSLEPT_NS = 5 * 10**9
-_TURNS = 3  # of the event loop: the scheduler wakes, makes a task of the job, the task starts
+_TURNS = 2  # of the event loop: the task of a job that is due is made, and starts
 Job = Callable[[], Awaitable[None]]
+
+
+@dataclass(slots=True, eq=False)
+class _Entry:
+    """A job, and when it is due: at ``anchor_ns`` and each ``interval_ns`` later; 0: once."""
+
+    job: Job
+    anchor_ns: int
+    interval_ns: int = 0
+    abandonable: bool = False
+    beat: bool = False  # not begun any more when the run ends
+    raised: str = ""
+    task: asyncio.Task[None] | None = None
+
+    def first_ns(self, now_ns: int) -> int:
+        """The newest due time that has passed, or else the first: the grid may have begun while sources opened."""
+        if not self.interval_ns:
+            return self.anchor_ns
+        return self.anchor_ns + max(0, (now_ns - self.anchor_ns) // self.interval_ns) * self.interval_ns
+
+    def next_ns(self, now_ns: int) -> int:
+        """The first due time after now."""
+        return self.anchor_ns + ((now_ns - self.anchor_ns) // self.interval_ns + 1) * self.interval_ns
 
 
 class Timers:
     """The timers of one run; an asynchronous context: they start on entry and are gone on exit.
 
-    ``coalesce``: after a stall the newest due time runs, and the wrapper records the others. ``max_instances=1``: polls
-    of a source never overlap. ``misfire_grace_time=None``: APScheduler drops no late run, since the wrapper must see it
-    to record it.
+    Due times are ``anchor + k * interval``, however long a job takes and however late it ran. After a stall the newest
+    due time runs, and the wrapper of a source records the others. Runs of a job never overlap. A late run is never
+    dropped, since the wrapper must see it to record it. Setting the wall clock changes nothing.
 
     On exit a running poll is cancelled after ``GRACE_S``. Other jobs are waited for: a half-written batch would be
     written twice.
@@ -39,100 +55,109 @@ class Timers:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._running: set[asyncio.Task[object]] = set()
-        self._beats: set[asyncio.Task[None]] = set()
-        self._over = False
-        self._numbers = count()
-        self._abandonable: set[asyncio.Task[object]] = set()  # running tasks that may be cancelled
-        self._zone = SteadyZone(clock)
-        self._scheduler = AsyncIOScheduler(
-            timezone=self._zone,
-            job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
-        )
+        self._numbers = count()  # jobs due at the same time run in the order they were added
+        self._due: list[tuple[int, int, _Entry]] = []  # a heap: due time, number
+        self._running: set[asyncio.Task[None]] = set()
+        self._abandonable: set[asyncio.Task[None]] = set()  # running tasks that may be cancelled
+        self._handle: asyncio.TimerHandle | None = None
+        self._armed_ns = 0  # the due time that the handle waits for
+        self._started = self._over = False
 
     async def __aenter__(self) -> Self:
-        self._scheduler.start()
+        self._started = True
+        self._wake()
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._over = True
         if kind is None:
             # Start what is due at the very end: whether its timer or the run's end comes first is chance.
-            self._scheduler.wakeup()
+            self._begin_due(self._clock.now_ns())
             for _turn in range(_TURNS):
                 await asyncio.sleep(0)
-        self._scheduler.remove_all_jobs()
-        self._over = True
-        for beat in self._beats - self._running:
-            beat.cancel()
+        self._due.clear()
+        if self._handle is not None:
+            self._handle.cancel()
         if self._running:
             await asyncio.wait(self._running, timeout=GRACE_S)
         for task in self._running & self._abandonable:
             task.cancel()
         if self._running:
             await asyncio.wait(self._running)
-        self._scheduler.shutdown(wait=False)
 
     def poll(self, source: PolledSource) -> None:
         """Ticks the source on its grid."""
         when = source.spec.when
-        self._add(source.tick, Grid(when.anchor_ns, when.interval_ns, self._zone), abandonable=True)
+        self._add(_Entry(source.tick, when.anchor_ns, when.interval_ns, abandonable=True))
 
     def every(self, interval_s: float, job: Job, *, abandonable: bool = False) -> None:
         """Runs a job every ``interval_s``, first after one interval, never two at a time. If ``abandonable``, it
         changes nothing, so it may be cancelled at the end.
-
-        Uses its own task: APScheduler costs ten times as much, and nobody records how late these jobs are.
         """
-        run = self._guarded(job, abandonable=abandonable)
-        beat = asyncio.get_running_loop().create_task(self._beat(round(interval_s * 1e9), run))
-        self._beats.add(beat)
-        beat.add_done_callback(self._beats.discard)
+        interval_ns = round(interval_s * 1e9)
+        anchor_ns = self._clock.now_ns() + interval_ns
+        self._add(_Entry(job, anchor_ns, interval_ns, abandonable=abandonable, beat=True))
 
     def once(self, time_ns: int, job: Job) -> None:
         """Runs a job at ``time_ns``, or at once if that has passed."""
-        self._add(job, DateTrigger(datetime_at(time_ns, self._zone), timezone=self._zone))
+        self._add(_Entry(job, time_ns))
 
-    def _add(self, job: Job, trigger: BaseTrigger, *, abandonable: bool = False) -> None:
-        # Numbered: jobs due at the same time run in the order they were added; APScheduler's names are random.
-        name = f"{next(self._numbers):09d}"
-        self._scheduler.add_job(self._guarded(job, abandonable=abandonable), trigger, id=name)
+    def _add(self, entry: _Entry) -> None:
+        heapq.heappush(self._due, (entry.first_ns(self._clock.now_ns()), next(self._numbers), entry))
+        if self._started:
+            self._arm()
 
-    async def _beat(self, interval_ns: int, run: Job) -> None:
-        due_ns = self._clock.now_ns() + interval_ns
-        while not self._over:
-            left_ns = due_ns - self._clock.now_ns()
-            if left_ns > 0:
-                await asyncio.sleep(left_ns * 1e-9)
-                if self._clock.now_ns() - due_ns > _OVERSLEPT_NS and not self._over:
-                    self._scheduler.wakeup()  # its timers do not count the time for which the machine was suspended
-                continue  # sleep may return early
-            await run()
-            due_ns += interval_ns * max(1, -(-(self._clock.now_ns() - due_ns) // interval_ns))
+    def _wake(self) -> None:
+        self._handle = None
+        self._begin_due(self._clock.now_ns())
+        self._arm()
 
-    def _guarded(self, job: Job, *, abandonable: bool) -> Job:
-        raised = ""
+    def _begin_due(self, now_ns: int) -> None:
+        """Starts what is due, and notes when it is due next."""
+        while self._due and self._due[0][0] <= now_ns:
+            _, number, entry = heapq.heappop(self._due)
+            if entry.task is None and not (self._over and entry.beat):
+                self._start(entry)
+            if entry.interval_ns:
+                heapq.heappush(self._due, (entry.next_ns(now_ns), number, entry))
 
-        async def run() -> None:
-            nonlocal raised
-            task = asyncio.current_task()
-            assert task is not None
-            self._running.add(task)
-            if abandonable:
-                self._abandonable.add(task)
-            try:
-                await job()
-            except asyncio.CancelledError:
-                # Only __aexit__ cancels: a poll that outlives the run is abandoned, and its due time stays open.
+    def _arm(self) -> None:
+        """Sets the one timer, if it does not wait for the next due time already."""
+        if not self._due or self._over:
+            return
+        due_ns = self._due[0][0]
+        if self._handle is not None:
+            if self._armed_ns <= due_ns:
                 return
-            except Exception as error:  # noqa: BLE001 - a defect of ours; a beat that ended would commit nothing more
-                if raised != (raised := repr(error)):
-                    message = "a job of the monitor failed; it is begun again at its next time"
-                    asyncio.get_running_loop().call_exception_handler({"message": message, "exception": error})
-            finally:
-                self._running.discard(task)
-                self._abandonable.discard(task)
+            self._handle.cancel()
+        loop = asyncio.get_running_loop()
+        self._armed_ns = due_ns
+        # May call early, and then arms again: the loop's clock is another one.
+        self._handle = loop.call_later(max(0, due_ns - self._clock.now_ns()) * 1e-9, self._wake)
 
-        return run
+    def _start(self, entry: _Entry) -> None:
+        task = entry.task = asyncio.get_running_loop().create_task(self._guarded(entry))
+        self._running.add(task)
+        if entry.abandonable:
+            self._abandonable.add(task)
+
+    async def _guarded(self, entry: _Entry) -> None:
+        task = entry.task
+        assert task is not None
+        try:
+            await entry.job()
+        except asyncio.CancelledError:
+            # Only __aexit__ cancels: a poll that outlives the run is abandoned, and its due time stays open.
+            return
+        except Exception as error:  # noqa: BLE001 - a defect of ours; a beat that ended would commit nothing more
+            if entry.raised != (raised := repr(error)):
+                entry.raised = raised
+                message = "a job of the monitor failed; it is begun again at its next time"
+                asyncio.get_running_loop().call_exception_handler({"message": message, "exception": error})
+        finally:
+            entry.task = None
+            self._running.discard(task)
+            self._abandonable.discard(task)
 
 
 class PlannedTimers:

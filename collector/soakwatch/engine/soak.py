@@ -240,8 +240,11 @@ class Soak:
     async def _commit(self) -> bool:
         """Writes queued polls; True if the record could be written."""
         async with self._commit_lock:
-            await self._place.check()
-            await self._out.queue.commit()
+            fetch = self._events.fetch
+            why = await self._out.queue.commit(self._out.record.displaced, fetch)
+            await self._place.heed(why)
+            if why:
+                await self._out.queue.commit(then=fetch)
         return self.trouble is None
 
     async def _begin_due(self) -> None:
@@ -261,8 +264,8 @@ class Soak:
     def _due_ns(self) -> tuple[int, ...]:
         return (*self._driver.due_ns(), *self._probe.due_ns())
 
-    async def _read_events(self) -> None:
-        for stored in await self._events.read():
+    async def _read_events(self, *, fresh: bool = False) -> None:
+        for stored in await self._events.read(fresh=fresh):
             new = self._events.is_new(stored)
             if new and stored.event.kind == STOP and stored.origin == USER_ORIGIN:
                 self.stop()
@@ -316,7 +319,7 @@ class Soak:
     async def _finish_record(self, end_ns: int) -> None:
         """Writes the last events, captures, and the end of phases and of the monitor to the record."""
         await self.note_notifications()
-        await self._read_events()
+        await self._read_events(fresh=True)
         await self._sources.triggers.finish(end_ns)
         await self._commit()
         await self._begin_due()

@@ -24,6 +24,14 @@ R = TypeVar("R")
 MAX_WAITING_SAMPLES = 200_000  # about 60 MB: what waits for room on the disk before the oldest readings are given up
 
 
+def _nothing_wrong() -> str:
+    return ""
+
+
+def _nothing_more() -> None:
+    pass
+
+
 class PollRecord(Protocol):
     """The part of the record that takes polls."""
 
@@ -76,30 +84,52 @@ class Committer:
             self._waiting[self._given_up] = replace(old, outcome=PollOutcome.MISSED, error=reason, answer=NOTHING)
             self._given_up += 1
 
-    async def commit(self) -> None:
-        """Write what is waiting as one batch; on failure it goes on waiting."""
-        if not self._waiting:
-            return
+    async def commit(self, check: Callable[[], str] = _nothing_wrong, then: Callable[[], None] = _nothing_more) -> str:
+        """Write what is waiting as one batch; on failure it goes on waiting.
+
+        ``check`` is called before it, and ``then`` after it, in the record's thread and in the same visit to it: each
+        visit costs two switches of threads. If ``check`` returns why nothing can be written, that is returned, and
+        nothing else is done.
+        """
         # The oldest poll alone shows whether there is room again: packing all to find out would use a core.
-        if (self.trouble is None or await self._put(1)) and await self._put(len(self._waiting)):
+        trial = self.trouble is not None
+        why, written = await self._put(1 if trial else len(self._waiting), check, then)
+        if written and trial:
+            why, written = await self._put(len(self._waiting), check, then)
+        if written:
             self.trouble = None  # only once all are written: a disk that takes one poll and not the next is full
             self._complaint.well()
+        return why
 
-    async def _put(self, many: int) -> bool:
-        """Write the ``many`` oldest polls. Returns whether they were written."""
+    async def _put(self, many: int, check: Callable[[], str], then: Callable[[], None]) -> tuple[str, bool]:
+        """Write the ``many`` oldest polls. Returns what ``check`` said, and whether they were written."""
         batch = list(islice(self._waiting, many))
-        if not batch:
-            return True
+
+        def visit() -> tuple[str, RecordError | None]:
+            if why := check():
+                return why, None
+            if batch:
+                self._record.put(batch)
+            try:
+                then()
+            except RecordError as error:  # the batch is written all the same
+                return "", error
+            return "", None
+
         try:
-            await self.call(self._record.put, batch)
+            why, failure = await self.call(visit)
         except RecordError as error:
             self.trouble = str(error)
             self._complaint.failed(self._now_ns(), self.trouble)
-            return False
+            return "", False
+        if why:
+            return why, False
         for _ in batch:
             self._held -= len(self._waiting.popleft().answer.samples)
         self._given_up = max(0, self._given_up - len(batch))
-        return True
+        if failure is not None:
+            raise failure
+        return "", True
 
 
 class Notes:

@@ -53,6 +53,8 @@ class Record:
         self._chain = Chain(connection)
         self._state = WriterState(connection)
         self._stale = False  # a transaction was rolled back: the state must be worked out again
+        self.events_added = 0
+        """How many events ``add_event`` has stored."""
         self._identity = file_identity(path)
         self._sides: Mapping[str, Identity] = {}
 
@@ -182,7 +184,9 @@ class Record:
     def add_event(self, target: str, event: Event, origin: str) -> int:
         """Store an event of a target ("" for none); returns its number."""
         with self._writing() as sql:
-            return insert_event(sql, target, event, origin)
+            number = insert_event(sql, target, event, origin)
+        self.events_added += 1
+        return number
 
     def end_event(self, number: int, end_ns: int | None, detail: Mapping[str, str] | None = None) -> None:
         """Set when an event ended (None: leaves it as it is), and add to its ``detail``.

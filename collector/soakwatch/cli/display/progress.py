@@ -79,10 +79,19 @@ class Lines:
         self._steps: frozenset[str] = frozenset()
         self._next_s = 0.0
 
+    def in_full(self, status: Status) -> bool:
+        """Whether ``show`` will show all of a status: else its figures, the monitor's own and ``behind`` are for
+        nobody."""
+        return self._standing_of(status) != self._printed or status.elapsed_s >= self._next_s
+
+    @staticmethod
+    def _standing_of(status: Status) -> tuple[str | None, ...]:
+        return status.standing, status.phase, status.doing, status.trouble
+
     def show(self, status: Status) -> None:
         """Print what has changed."""
         status = self._silences.completed(status)
-        now = status.standing, status.phase, status.doing, status.trouble
+        now = self._standing_of(status)
         new, gone = self._alarms.update(status)
         for finding in new:
             self._print(f"{_clock(status)} {finding_words(finding)}")
@@ -130,6 +139,10 @@ class Panel:
     def __init__(self, frame: Frame, encoding: str) -> None:
         self._frame, self._encoding = frame, encoding
         self._alarms, self._silences = Alarms(), Silences()
+
+    def in_full(self, status: Status) -> bool:  # noqa: ARG002 - as ``Lines``
+        """Always true: the panel has room for everything."""
+        return True
 
     def show(self, status: Status) -> None:
         """Redraw the panel. Raises OSError if the terminal is gone."""

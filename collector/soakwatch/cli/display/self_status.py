@@ -29,6 +29,7 @@ class SelfStatus:
         """Call after sleeping for ``every_s`` seconds since ``words``."""
         if self._shown_s is not None:
             self._late.append(max(0.0, time.monotonic() - self._shown_s - every_s))
+            self._shown_s = None
 
     def words(self, status: Status) -> str:
         """The health in one line; "" if the system does not provide it."""

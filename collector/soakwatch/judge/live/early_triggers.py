@@ -20,6 +20,7 @@ _FELL: Final = frozenset({"system.uptime"})
 _SENT_BACK: Final[Mapping[str, bool]] = {  # whether it counts
     name: BY_NAME[name].kind == COUNTER for name in flows(BACK, PACKETS, REQUESTS)
 }
+_READ: Final = _CHANGED | _FELL | _SENT_BACK.keys()
 _SLACK_S: Final = 2.0  # start times rest on the kernel's time of boot, which is rounded to the second
 
 _Key = tuple[int, str, str]
@@ -38,9 +39,8 @@ class EarlyTriggers:
         answered = poll.outcome is PollOutcome.OK
         self._standing((poll.source, "", ""), poll.due_ns, poll.due_ns, stands=not answered)
         for sample in poll.answer.samples:
-            metric = sample.metric
-            if metric in _CHANGED or metric in _FELL or metric in _SENT_BACK:
-                self._read((poll.source, metric, sample.object), sample.time_ns, float(sample.value))
+            if sample.metric in _READ:
+                self._read((poll.source, sample.metric, sample.object), sample.time_ns, float(sample.value))
 
     def take(self) -> bool:
         """Whether there was a trigger since the last call; resets it."""
