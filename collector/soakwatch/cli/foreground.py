@@ -23,6 +23,7 @@ from soakwatch.core.clock import Clock
 from soakwatch.core.console import CommandConsole
 from soakwatch.core.errors import EXIT_INCONCLUSIVE, MonitorBrokenError, RecordError
 from soakwatch.core.event_kinds import START_WARNING, TERMINAL_LOST
+from soakwatch.core.forked_child import ForkedChild
 from soakwatch.core.installed_code import REPLACED, code_stamp
 from soakwatch.core.open_files import allow_open_files
 from soakwatch.core.units import show_bytes, show_seconds
@@ -30,6 +31,7 @@ from soakwatch.engine.context import RunContext
 from soakwatch.engine.finish import Ending, end_unpolled, why_unpolled
 from soakwatch.engine.hooks.hooks import Hooks
 from soakwatch.engine.hooks.setup import hooks_of
+from soakwatch.engine.machine import HERE
 from soakwatch.engine.notify.notifying import Notifying
 from soakwatch.engine.notify.setup import notifying_of
 from soakwatch.engine.promises import Promises
@@ -37,6 +39,7 @@ from soakwatch.engine.provable import provable_so_far
 from soakwatch.engine.soak import Soak
 from soakwatch.engine.start import resume, utc_text
 from soakwatch.engine.start_warnings import StartWarnings, start_warnings
+from soakwatch.judge.live.client import JudgeProcess, warm_judge
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan.web import WebPlan
 from soakwatch.record import Record, RecordView
@@ -67,6 +70,7 @@ def run_to_the_end(
     web: WebPlan | None = None,
     places: tuple[ReportPlace, ...] = (),
     words: Sequence[str] = (),
+    warm: ForkedChild | None = None,
 ) -> int:
     """Watch the run, end it, judge it, write and print everything; returns the exit code of the verdict.
 
@@ -74,8 +78,8 @@ def run_to_the_end(
     already (``polled_ns``), only the end is made. ``verdict_shown`` is False for a calibration, which has no device to
     judge. Reports are written to ``places`` besides; if one is standard output, everything else goes to standard error.
     ``words`` are those of the command line, where it can be begun again by another version: if Soakwatch was replaced
-    on the disk meanwhile, the new one makes the end. Raises MonitorBrokenError if the record could not be written; what
-    was committed is kept.
+    on the disk meanwhile, the new one makes the end. ``warm`` becomes the live judge, see ``warm_judge``. Raises
+    MonitorBrokenError if the record could not be written; what was committed is kept.
     """
     share_one_arena()
     if warning := allow_open_files(sum(len(target.sources) for target in course.plan.targets)):
@@ -83,7 +87,15 @@ def run_to_the_end(
     version = _Version(code_stamp(), hands_over=bool(words))
     with listed_as_running(course.folder):
         code = _run(
-            terminal, course, record, clock, verdict_shown=verdict_shown, web=web, places=places, version=version
+            terminal,
+            course,
+            record,
+            clock,
+            verdict_shown=verdict_shown,
+            web=web,
+            places=places,
+            version=version,
+            warm=warm,
         )
     if code is not None:
         return code
@@ -109,9 +121,10 @@ def resume_to_the_end(
     places: tuple[ReportPlace, ...],
 ) -> int:
     """Resume the run in a folder, then as ``run_to_the_end``. Raises RecordError if there is nothing to resume."""
-    course, record, clock = resume(folder, stop_on_fail=stop_on_fail, stop_rules=stop_rules)
-    course, web = replace(course, sealing=sealing), None if no_web else course.plan.web
-    return run_to_the_end(terminal, course, record, clock, web=web, words=words, places=places)
+    with warm_judge(()) as warm:
+        course, record, clock = resume(folder, stop_on_fail=stop_on_fail, stop_rules=stop_rules)
+        course, web = replace(course, sealing=sealing), None if no_web else course.plan.web
+        return run_to_the_end(terminal, course, record, clock, web=web, words=words, places=places, warm=warm)
 
 
 def _console(places: Iterable[ReportPlace]) -> CommandConsole:
@@ -137,6 +150,7 @@ def _run(
     web: WebPlan | None = None,
     places: tuple[ReportPlace, ...] = (),
     version: _Version | None = None,
+    warm: ForkedChild | None = None,
 ) -> int | None:
     """The exit code; None if polling is over and the code is no longer that of ``version``, so another is to end it."""
     clear_places(places)
@@ -172,7 +186,8 @@ def _run(
                     say(served.link)  # on its own line, to fit 80 columns
                 if course.start_ns > clock.now_ns() + 10**9:
                     say(f"waiting for the start at {utc_text(course.start_ns)}")
-                soak = Soak(course, record, clock, promises=promises)
+                machine = replace(HERE, judge=partial(JudgeProcess, warm=warm))
+                soak = Soak(course, record, clock, machine=machine, promises=promises)
 
                 def leave() -> None:
                     sinks.close()

@@ -58,7 +58,7 @@ class LoopLag:
             arm(now_ns)
 
         arm(self._now_ns())
-        return lambda: handle.cancel()  # the newest one
+        return lambda: handle.cancel()  # noqa: PLW0108 - the newest one, not this
 
     def late(self, before_ns: int, now_ns: int) -> None:
         """Takes one beat, from which time to which."""

@@ -9,15 +9,17 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from soakwatch.core.forked_child import ForkedChild
 from soakwatch.engine.finish import judged
 from soakwatch.judge.live import client
-from soakwatch.judge.live.client import JUDGE_EVERY_S, WOKEN_APART_S, JudgeProcess, LiveJudge
+from soakwatch.judge.live.client import JUDGE_EVERY_S, WOKEN_APART_S, JudgeProcess, LiveJudge, warm_judge
 from soakwatch.judge.record_verdict import judge_record
 from soakwatch.record import Record, RecordView
 from soakwatch.report.json import render_json
@@ -83,13 +85,19 @@ def failed(live: LiveJudge) -> set[str]:
     return {finding.rule for finding in live.findings if finding.outcome is Outcome.FAIL}
 
 
-def test_a_judge_that_is_killed_is_followed_by_another(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """kill -9 costs one evaluation and a line in the log; the next process says what the first did, and what is new."""
+@pytest.mark.parametrize("begins", [nullcontext, lambda: warm_judge(())], ids=["started", "a copy of the run"])
+def test_a_judge_that_is_killed_is_followed_by_another(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    begins: Callable[[], AbstractContextManager[ForkedChild | None]],
+) -> None:
+    """kill -9 costs one evaluation and a line in the log; the next process says what the first did, and what is new.
+    The first may be a copy of the run's process."""
 
-    async def main() -> None:
+    async def main(warm: ForkedChild | None) -> None:
         record, write = begun(tmp_path / "run")
         clock = Clock()
-        judge = JudgeProcess(tmp_path / "run")
+        judge = JudgeProcess(tmp_path / "run", warm)
         live = LiveJudge(judge, clock.now_ns, stopwatch=_stopped)
         assert not await live.judge_when_due()
         write(0, 1200)
@@ -103,6 +111,7 @@ def test_a_judge_that_is_killed_is_followed_by_another(tmp_path: Path, caplog: p
         assert not await live.judge_when_due(), "it is not due yet"
         process = judge._child
         assert process is not None
+        assert warm in {None, process}
         os.kill(process.pid, signal.SIGKILL)
         await process.wait()
         write(1200, 1800)
@@ -135,7 +144,8 @@ def test_a_judge_that_is_killed_is_followed_by_another(tmp_path: Path, caplog: p
         clock.second += 60
         return await live.judge_when_due()
 
-    asyncio.run(main())
+    with begins() as warm:
+        asyncio.run(main(warm))
 
 
 def test_a_restart_is_found_before_the_minute_is_over(tmp_path: Path) -> None:

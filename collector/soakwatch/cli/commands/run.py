@@ -139,6 +139,7 @@ def command(
     from soakwatch.engine.preflight import preflight
     from soakwatch.engine.references import choose_references
     from soakwatch.engine.start import begin, discard, unfinished_run
+    from soakwatch.judge.live.client import warm_judge
     from soakwatch.plan import load_plan, quick_plan
     from soakwatch.runs.catalog import folders_of, kept_if_filled, new_folder
     from soakwatch.runs.sealing import Sealing
@@ -191,30 +192,34 @@ def command(
     for problem in preflight(loaded, clock.now_ns()):
         click.echo(f"soakwatch: warning: {problem}; the run waits for its start nevertheless", err=True)
     folder = into or new_folder(runs_folder, loaded.name, clock.now_ns())
-    with nullcontext() if into is not None else kept_if_filled(folder):
-        course, record = begin(
-            loaded,
-            folder,
-            clock,
-            ["soakwatch", *sys.argv[1:]],
-            stop_on_fail=any_rule,
-            stop_rules=stop_rules,
-            against=references,
-            group=group,
-        )
-    try:
-        return run_to_the_end(
-            terminal,
-            replace(course, sealing=sealing),
-            record,
-            clock,
-            web=None if no_web else loaded.web,
-            places=places,
-            words=words_of_process(),
-        )
-    except PlanRefusedError:
-        if into is None and discard(folder):
-            click.echo(f"nothing was judged; {folder} was removed")
-        else:
-            click.echo(f"nothing was judged; {folder} contains the first seconds: remove it, or name another folder")
-        raise
+    with warm_judge(loaded.rules) as warm:
+        with nullcontext() if into is not None else kept_if_filled(folder):
+            course, record = begin(
+                loaded,
+                folder,
+                clock,
+                ["soakwatch", *sys.argv[1:]],
+                stop_on_fail=any_rule,
+                stop_rules=stop_rules,
+                against=references,
+                group=group,
+            )
+        try:
+            return run_to_the_end(
+                terminal,
+                replace(course, sealing=sealing),
+                record,
+                clock,
+                web=None if no_web else loaded.web,
+                places=places,
+                words=words_of_process(),
+                warm=warm,
+            )
+        except PlanRefusedError:
+            if into is None and discard(folder):
+                click.echo(f"nothing was judged; {folder} was removed")
+            else:
+                click.echo(
+                    f"nothing was judged; {folder} contains the first seconds: remove it, or name another folder"
+                )
+            raise

@@ -18,12 +18,23 @@ from soakwatch.judge.live.evaluator import LiveEvaluator
 
 def main() -> int:
     """Answer until the input ends."""
+    return follow(Path(sys.argv[1]))
+
+
+def become_judge() -> int:
+    """As ``main``, in a copy of the run's process: the folder is the first line of the input."""
+    folder = sys.stdin.readline().rstrip("\n")
+    return follow(Path(folder)) if folder else 0
+
+
+def follow(folder: Path) -> int:
+    """Answer until the input ends."""
     os.nice(10)
     give_big_arrays_back()
     evaluator: LiveEvaluator | None = None
     for _ in sys.stdin:
         try:
-            evaluator = evaluator or evaluator_of(Path(sys.argv[1]))
+            evaluator = evaluator or evaluator_of(folder)
             for line in answer(evaluator):
                 print(line)
         except SoakwatchError as error:

@@ -10,14 +10,17 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
+from soakwatch.core.forked_child import ForkedChild
 from soakwatch.core.installed_code import REPLACED, code_stamp
 from soakwatch.core.log_throttle import ThrottledLog
 from soakwatch.core.supervised_child import AsyncChild, python_module
 from soakwatch.judge.rates import LiveSnapshot, Rate, rates_of
+from soakwatch.plan.rule_plan import RulePlan, planned_rules
 from soakwatch.record import finding_from_json
 from soakwatch.record.findings import identity_of
 from soakwatch_model.finding import Finding, Outcome
@@ -46,12 +49,35 @@ class AsksJudge(Protocol):
         ...
 
 
-class JudgeProcess:
-    """Runs the live judge as a process of its own: starts it at the first question, and again after it died."""
+@contextmanager
+def warm_judge(rules: tuple[RulePlan, ...]) -> Iterator[ForkedChild | None]:
+    """A copy of this process that can become the live judge of a run, for ``JudgeProcess``; None if none can be made.
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._child: AsyncChild | None = None
+    It has loaded the rules. It must be made before the record is opened (see ``ForkedChild``). It ends with the block.
+    """
+    from soakwatch.judge.live.__main__ import become_judge
+
+    planned_rules(rules)
+    try:
+        child = ForkedChild(become_judge, "soakwatch-judge")
+    except OSError:
+        yield None
+        return
+    try:
+        yield child
+    finally:
+        child.close()
+
+
+class JudgeProcess:
+    """Runs the live judge as a process of its own: starts it at the first question, and again after it died.
+
+    The first may be a ``warm`` one, which has loaded all that it needs.
+    """
+
+    def __init__(self, folder: Path, warm: ForkedChild | None = None) -> None:
+        self._folder, self._warm = folder, warm
+        self._child: AsyncChild | ForkedChild | None = None
         self._stamp = code_stamp()
 
     async def look(self) -> list[str] | str:
@@ -61,7 +87,7 @@ class JudgeProcess:
         if child is None or fresh:
             if code_stamp() != self._stamp:  # what it would say may mean something else in the new version
                 return f"{REPLACED}: its end is judged by the new version, and nothing before"
-            child = self._child = await AsyncChild.start(python_module("soakwatch.judge.live", str(self._folder)))
+            child = self._child = await self._start()
         await child.write("look\n")
         lines: list[str] = ["new"] if fresh else []
         while (line := (await child.read_line()).rstrip("\n")) != ".":
@@ -71,6 +97,13 @@ class JudgeProcess:
                 return f"the judge ended with exit code {await child.wait()}"
             lines.append(line)
         return lines
+
+    async def _start(self) -> AsyncChild | ForkedChild:
+        warm, self._warm = self._warm, None
+        if warm is not None and warm.exit_code is None:
+            await warm.write(f"{self._folder}\n")
+            return warm
+        return await AsyncChild.start(python_module("soakwatch.judge.live", str(self._folder)))
 
     async def close(self) -> None:
         """See ``AsksJudge``."""
