@@ -195,7 +195,7 @@ class ProbeAnswer:
     (The collector's loads use ``soakwatch.sources.answer_builder``, which holds one poll only.)
     """
 
-    __slots__ = ("_reported", "events", "faults", "now_ns", "samples")
+    __slots__ = ("_add", "_reported", "events", "faults", "now_ns", "samples")
 
     def __init__(self) -> None:
         self._reported: Dict[Tuple[str, str], str] = {}
@@ -205,12 +205,13 @@ class ProbeAnswer:
         """Empties the answer for a new poll."""
         self.now_ns = now_ns
         self.samples: list[Sample] = []
+        self._add = self.samples.append
         self.events: list[Event] = []
         self.faults: list[Fault] = []
 
     def sample(self, metric: str, label: str, value: float) -> None:
         """Adds a reading; ``label`` is the object's canonical label text, empty for the machine."""
-        self.samples.append(Sample(metric, label, value, self.now_ns))
+        self._add(Sample(metric, label, value, self.now_ns))
 
     def event(self, kind: str, label: str, **detail: object) -> None:
         """Adds an event that happened now."""

@@ -13,6 +13,7 @@ from fnmatch import fnmatchcase
 from typing import Callable, Dict, FrozenSet, List, Optional, Sequence, Set, Tuple
 
 from soakwatch_agent.context import SECOND, HostContext, Watch
+from soakwatch_agent.kept_files import KeptProcesses
 from soakwatch_agent.procfs import PidStat, clean, parse_pid_stat, read_text
 
 COMM_LENGTH = 15  # the kernel cuts the name of a process here
@@ -40,13 +41,18 @@ class ProcessInfo:
         return self.pid, self.stat.start
 
 
-def process_info(context: HostContext, pid: int, stat: PidStat) -> ProcessInfo:
-    """Reads names and command line of a process; what may not be read is left out."""
-    folder = context.path(f"/proc/{pid}")
+def read_command(context: HostContext, pid: int) -> str:
+    """The command line of a process as the kernel has it; empty if there is none, or it may not be read."""
     try:
-        words = read_text(f"{folder}/cmdline").rstrip("\0").split("\0")
+        return read_text(context.path(f"/proc/{pid}/cmdline"))
     except OSError:
-        words = [""]
+        return ""
+
+
+def process_info(context: HostContext, pid: int, stat: PidStat, command: Optional[str] = None) -> ProcessInfo:
+    """Reads names and command line of a process (or takes its ``command``); what may not be read is left out."""
+    folder = context.path(f"/proc/{pid}")
+    words = (read_command(context, pid) if command is None else command).rstrip("\0").split("\0")
     names = {clean(stat.comm)}
     if words[0]:
         names.add(clean(os.path.basename(words[0]).lstrip("-")))  # noqa: PTH119 - a login shell is called -bash
@@ -134,6 +140,10 @@ class MatchedProcess:
     watches: Sequence[int]
 
 
+_State = Tuple[int, str, str]
+"""Start, name and command line: what a process is matched by, but for its program, which does not change alone."""
+
+
 class ProcessSearch:
     """Finds the processes that match; keeps state from poll to poll."""
 
@@ -157,13 +167,24 @@ class ProcessSearch:
         self._uptime_s: Optional[float] = None
         self._queue: List[str] = []
         self._stats: Dict[int, Optional[PidStat]] = {}
+        self._examined: Dict[str, Tuple[_State, MatchedProcess]] = {}
+        self.kept = KeptProcesses(context)
         self.count = 0
 
     def stat(self, pid: int) -> Optional[PidStat]:
         """A process's stat, read once a poll; None if it is gone."""
         if pid not in self._stats:
-            self._stats[pid] = read_stat(self._context, pid)
+            self._stats[pid] = self._read_stat(pid)
         return self._stats[pid]
+
+    def _read_stat(self, pid: int) -> Optional[PidStat]:
+        kept = self.kept.of(pid)
+        if kept is not None:
+            try:
+                return parse_pid_stat(kept.stat.read())
+            except (OSError, ValueError):
+                self.kept.drop(pid)  # it is gone, and another one may have its pid
+        return read_stat(self._context, pid)
 
     def begin_poll(self, now_ns: int) -> None:
         """Starts a poll: lists /proc and queues the pids to examine."""
@@ -171,7 +192,10 @@ class ProcessSearch:
         self._uptime_s = None
         names = set(os.listdir(self._proc))
         fresh = [name for name in names - self._known if name.isdigit()]
-        self.count += len(fresh) - sum(name.isdigit() for name in self._known - names)
+        gone = self._known - names
+        self.count += len(fresh) - sum(name.isdigit() for name in gone)
+        for name in gone:
+            self._examined.pop(name, None)
         first = self._first = self._last_ns is None
         self._known = names
         again = {name: left for name, left in self._again.items() if name in names}
@@ -210,14 +234,27 @@ class ProcessSearch:
             stat = self.stat(pid)
             if stat is None or stat.dead or (pid, stat.start) in taken:
                 continue
-            process = process_info(self._context, pid, stat)
-            watches = [index for index, match in self._matches.items() if match(process)]
+            found = self._examine(name, pid, stat)
             age_s = self._uptime() - stat.start / self._hz
-            if watches and (self._first or not 0 <= age_s < _YOUNG_S):
-                matched.append(MatchedProcess(process, watches))
+            if found.watches and (self._first or not 0 <= age_s < _YOUNG_S):
+                matched.append(found)
             elif 0 <= age_s < _SETTLED_S:
                 self._again.setdefault(name, 1)
         return matched
+
+    def _examine(self, name: str, pid: int, stat: PidStat) -> MatchedProcess:
+        """Which watches match a process; known already if it is what it was when it was examined last."""
+        command = read_command(self._context, pid)
+        state = stat.start, stat.comm, command
+        before = self._examined.get(name)
+        if before is not None and before[0] == state:
+            process, watches = before[1].process, before[1].watches
+            now = ProcessInfo(pid, stat, process.names, process.cut, process.cmdline) if watches else process
+            return MatchedProcess(now, watches)
+        process = process_info(self._context, pid, stat, command)
+        found = MatchedProcess(process, [index for index, match in self._matches.items() if match(process)])
+        self._examined[name] = state, found
+        return found
 
     def _uptime(self) -> float:
         """Seconds since boot, read once a poll; infinite, so that every process counts as old, if unreadable."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Dict, List, Mapping, Optional, Tuple
+from typing import Container, Dict, List, Mapping, Optional, Tuple
 
 _CHUNK = 1 << 16
 
@@ -129,8 +129,8 @@ def parse_cpu_stat(text: str) -> CpuStat:
     return CpuStat(total, cores, switches, boot_s, created)
 
 
-def parse_keyed_kib(text: str) -> Dict[str, int]:
-    """Parses /proc/meminfo and the like: key to bytes (a line without kB to its bare number).
+def parse_keyed_kib(text: str, only: Optional[Container[str]] = None) -> Dict[str, int]:
+    """Parses /proc/meminfo and the like: key to bytes (a line without kB to its bare number); ``only`` these keys.
 
     >>> parse_keyed_kib("MemTotal:  2 kB\\nHugePages_Total:  3\\n")
     {'MemTotal': 2048, 'HugePages_Total': 3}
@@ -138,6 +138,8 @@ def parse_keyed_kib(text: str) -> Dict[str, int]:
     values: Dict[str, int] = {}
     for line in text.splitlines():
         key, _, rest = line.partition(":")
+        if only is not None and key not in only:
+            continue
         word = rest.split()
         if word and word[0].isdigit():
             values[key.strip()] = int(word[0]) * (1024 if len(word) > 1 and word[1] == "kB" else 1)
@@ -159,14 +161,16 @@ def parse_paired(text: str) -> Dict[str, Dict[str, int]]:
     return tables
 
 
-def parse_words(text: str) -> Dict[str, int]:
-    """Parses lines of a key and a number (/proc/vmstat, /proc/net/snmp6).
+def parse_words(text: str, begin: str = "") -> Dict[str, int]:
+    """Parses lines of a key and a number (/proc/vmstat, /proc/net/snmp6), of keys that ``begin`` so.
 
     >>> parse_words("oom_kill 2\\nUdp6InErrors   \\t 1\\n")
     {'oom_kill': 2, 'Udp6InErrors': 1}
     """
     values: Dict[str, int] = {}
     for line in text.splitlines():
+        if not line.startswith(begin):
+            continue
         word = line.split()
         if len(word) == 2 and word[1].isdigit():
             values[word[0]] = int(word[1])

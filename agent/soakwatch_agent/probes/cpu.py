@@ -6,7 +6,8 @@ import os
 from typing import Dict, Optional, Tuple
 
 from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer
-from soakwatch_agent.procfs import CPU_MODES, CpuStat, parse_cpu_stat, read_text
+from soakwatch_agent.kept_files import KeptFiles
+from soakwatch_agent.procfs import CPU_MODES, CpuStat, parse_cpu_stat
 from soakwatch_model.sample import Answer
 
 _IDLE, _IOWAIT = CPU_MODES.index("idle"), CPU_MODES.index("iowait")
@@ -47,7 +48,8 @@ class CpuProbe:
     """Reads /proc/stat once a poll (psutil would read it three times)."""
 
     def __init__(self, context: HostContext) -> None:
-        self._path = context.path("/proc/stat")
+        self._files = KeptFiles(context)
+        self._stat = self._files.reader("/proc/stat")
         self._hz = os.sysconf("SC_CLK_TCK")
         self._notes = ProbeAnswer()
         self._slow = Periodic(10)
@@ -58,7 +60,7 @@ class CpuProbe:
         """Shares from the second poll on; raw times of each core every 10 s."""
         notes, hz, max_step = self._notes, self._hz, _MAX_STEP_BACK_S * self._hz
         notes.begin(now_ns)
-        stat = parse_cpu_stat(read_text(self._path))
+        stat = parse_cpu_stat(self._stat())
         total = without_step_back(self._total, stat.total, max_step)
         for mode, ticks in zip(CPU_MODES, total):  # noqa: B905
             notes.sample("system.cpu.time", f"mode={mode}", ticks / hz)
@@ -90,7 +92,8 @@ class CpuProbe:
         self._cores = fresh
 
     def close(self) -> None:
-        """Does nothing: the probe keeps nothing open."""
+        """Closes the kernel's files."""
+        self._files.close()
 
 
 def open_probe(context: HostContext) -> CpuProbe:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer
+from soakwatch_agent.kept_files import KeptFiles
 from soakwatch_agent.procfs import parse_interrupts, read_text
 from soakwatch_model.sample import Answer
 
@@ -12,7 +13,8 @@ class LoadProbe:
 
     def __init__(self, context: HostContext) -> None:
         self._context = context
-        self._loadavg, self._interrupts = context.path("/proc/loadavg"), context.path("/proc/interrupts")
+        self._files = KeptFiles(context)
+        self._loadavg, self._interrupts = self._files.reader("/proc/loadavg"), context.path("/proc/interrupts")
         self._notes = ProbeAnswer()
         self._slow = Periodic(10)
 
@@ -20,7 +22,7 @@ class LoadProbe:
         """Load averages (the kernel updates them every 5 s) and, every 10 s, interrupts."""
         notes = self._notes
         notes.begin(now_ns)
-        averages = read_text(self._loadavg).split()
+        averages = self._loadavg().split()
         for minutes, average in zip((1, 5, 15), averages):  # noqa: B905
             notes.sample("system.cpu.load", f"minutes={minutes}", float(average))
         if self._slow.due(now_ns):
@@ -34,7 +36,8 @@ class LoadProbe:
         return notes.answer()
 
     def close(self) -> None:
-        """Does nothing: the probe keeps nothing open."""
+        """Closes the kernel's files."""
+        self._files.close()
 
 
 def open_probe(context: HostContext) -> LoadProbe:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import psutil
 
 from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer, ProcAt
+from soakwatch_agent.kept_files import KeptFiles
 from soakwatch_agent.procfs import parse_keyed_kib, parse_words, read_text
 from soakwatch_model.sample import Answer
 
@@ -14,6 +15,7 @@ _MEMINFO = (
     ("system.memory.commit_limit", "CommitLimit"),
     ("system.memory.swap.limit", "SwapTotal"),
 )
+_KEYS = frozenset({"SwapFree", *(key for _, key in _MEMINFO)})
 
 
 class MemoryProbe:
@@ -21,7 +23,8 @@ class MemoryProbe:
 
     def __init__(self, context: HostContext) -> None:
         self._context = context
-        self._meminfo, self._vmstat = context.path("/proc/meminfo"), context.path("/proc/vmstat")
+        self._files = KeptFiles(context)
+        self._meminfo, self._vmstat = self._files.reader("/proc/meminfo"), context.path("/proc/vmstat")
         self._notes = ProbeAnswer()
         self._slow = Periodic(10)
 
@@ -35,7 +38,7 @@ class MemoryProbe:
         notes.sample("system.memory.usage", "", memory.total - memory.available)
         notes.sample("system.memory.available", "", memory.available)
         notes.sample("system.memory.cached", "", memory.cached)
-        info = parse_keyed_kib(read_text(self._meminfo))
+        info = parse_keyed_kib(self._meminfo(), _KEYS)
         for metric, key in _MEMINFO:
             if key in info:
                 notes.sample(metric, "", info[key])
@@ -50,7 +53,7 @@ class MemoryProbe:
     def _read_kills(self) -> None:
         metric = "system.memory.oom_kills"
         try:
-            kills = parse_words(read_text(self._vmstat)).get("oom_kill")
+            kills = parse_words(read_text(self._vmstat), "oom_kill").get("oom_kill")
         except OSError as error:
             self._notes.fault(metric, "", f"/proc/vmstat cannot be read: {self._context.why(error)}")
             return
@@ -60,7 +63,8 @@ class MemoryProbe:
             self._notes.sample(metric, "", kills)
 
     def close(self) -> None:
-        """Does nothing: the probe keeps nothing open."""
+        """Closes the kernel's files."""
+        self._files.close()
 
 
 def open_probe(context: HostContext) -> MemoryProbe:

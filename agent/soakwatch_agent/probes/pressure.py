@@ -5,7 +5,8 @@ from __future__ import annotations
 import errno
 
 from soakwatch_agent.context import HostContext, ProbeAnswer
-from soakwatch_agent.procfs import parse_pressure, read_text
+from soakwatch_agent.kept_files import KeptFiles
+from soakwatch_agent.procfs import parse_pressure
 from soakwatch_model.sample import Answer, object_text
 
 _RESOURCES = ("cpu", "memory", "io", "irq")
@@ -22,16 +23,17 @@ class PressureProbe:
 
     def __init__(self, context: HostContext) -> None:
         self._context = context
-        self._paths = {name: context.path(f"/proc/pressure/{name}") for name in _RESOURCES}
+        self._files = KeptFiles(context)
+        self._readers = {name: self._files.reader(f"/proc/pressure/{name}") for name in _RESOURCES}
         self._notes = ProbeAnswer()
 
     def read(self, now_ns: int) -> Answer:
         """Seconds since boot, by resource and extent."""
         notes = self._notes
         notes.begin(now_ns)
-        for name, path in self._paths.items():
+        for name, read in self._readers.items():
             try:
-                spent = parse_pressure(read_text(path))
+                spent = parse_pressure(read())
             except OSError as error:
                 if error.errno not in _WITHOUT or self._context.denied(error):
                     why = self._context.why(error)
@@ -44,7 +46,8 @@ class PressureProbe:
         return notes.answer()
 
     def close(self) -> None:
-        """Does nothing: the probe keeps nothing open."""
+        """Closes the kernel's files."""
+        self._files.close()
 
 
 def open_probe(context: HostContext) -> PressureProbe:

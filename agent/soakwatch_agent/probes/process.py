@@ -105,6 +105,7 @@ class ProcessProbe:
                 zombie="yes" if stat is not None else "no",
             )
             owner.zombie = stat is not None
+            self._search.kept.drop(pid)
             watched.slots.release(slot)
 
     def _new_processes(self) -> Dict[int, List[ProcessInfo]]:
@@ -169,6 +170,7 @@ class ProcessProbe:
                     started=self._started(owner.identity[1]),
                     reason="the pidfile names another process",
                 )
+                self._search.kept.drop(owner.identity[0])
                 watched.slots.release(slot)
         new_processes = sorted(new_processes, key=lambda process: (process.stat.start, process.pid))
         pids = {pid for pid, _ in watched.taken} | {process.pid for process in new_processes}
@@ -224,6 +226,7 @@ class ProcessProbe:
         stat = self._search.stat(pid)
         assert stat is not None  # slots of dead processes are released, and the stat is read once a poll
         self._context.shared.watched[pid] = label
+        self._search.kept.keep(pid)
         notes.sample("process.up", label, 1)
         notes.sample("process.pid", label, pid)
         if owner.child or slot.instance:
@@ -258,8 +261,10 @@ class ProcessProbe:
 
         False if the process is exiting: its memory is freed before it becomes a zombie or disappears.
         """
+        kept = self._search.kept.of(pid)
         try:
-            virtual, resident = read_text(self._context.path(f"/proc/{pid}/statm")).split(None, 2)[:2]
+            text = read_text(self._context.path(f"/proc/{pid}/statm")) if kept is None else kept.memory.read()
+            virtual, resident = text.split(None, 2)[:2]
         except OSError as error:
             if not isinstance(error, (FileNotFoundError, ProcessLookupError)):
                 self._notes.fault("process.memory.usage", label, f"its memory cannot be read: {why(error)}")
@@ -272,12 +277,14 @@ class ProcessProbe:
         return True
 
     def _report_open_files(self, label: str, pid: int) -> None:
-        folder = self._context.path(f"/proc/{pid}/fd")
+        kept = self._search.kept.of(pid)
         try:
-            # Since kernel 6.2 the folder's size is the number of descriptors; before it is 0.
-            count = os.stat(folder).st_size if self._context.real else 0  # noqa: PTH116
+            count = 0 if kept is None else kept.open_files()
             if count == 0:
-                count = len(os.listdir(folder))
+                folder = self._context.path(f"/proc/{pid}/fd")
+                # Since kernel 6.2 the folder's size is the number of descriptors; before it is 0.
+                count = os.stat(folder).st_size if self._context.real else 0  # noqa: PTH116
+                count = count or len(os.listdir(folder))
         except (FileNotFoundError, ProcessLookupError):
             return  # it exited in between: the next poll reports it
         except OSError as error:
@@ -321,7 +328,8 @@ class ProcessProbe:
         )
 
     def close(self) -> None:
-        """Does nothing: the probe keeps nothing open."""
+        """Closes the files of the watched processes."""
+        self._search.kept.close()
 
 
 def open_probe(context: HostContext) -> ProcessProbe:

@@ -6,7 +6,8 @@ import os
 from typing import Mapping, Optional
 
 from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer
-from soakwatch_agent.procfs import parse_sockstat, read_line, read_text
+from soakwatch_agent.kept_files import KeptFiles
+from soakwatch_agent.procfs import parse_sockstat, read_line
 from soakwatch_model.metric_queries import brought_by
 from soakwatch_model.sample import Answer
 
@@ -24,7 +25,9 @@ class SocketsProbe:
 
     def __init__(self, context: HostContext) -> None:
         self._context = context
-        self._path, self._path6 = context.path("/proc/net/sockstat"), context.path("/proc/net/sockstat6")
+        self._files = KeptFiles(context)
+        self._sockstat = self._files.reader("/proc/net/sockstat")
+        self._sockstat6 = self._files.reader("/proc/net/sockstat6")
         self._page = os.sysconf("SC_PAGE_SIZE")
         self._notes = ProbeAnswer()
         self._slow = Periodic(10)
@@ -35,9 +38,9 @@ class SocketsProbe:
         notes.begin(now_ns)
         name = "sockstat"
         try:
-            tables = parse_sockstat(read_text(self._path))
+            tables = parse_sockstat(self._sockstat())
             name = "sockstat6"
-            tables6 = self._sockstat6()
+            tables6 = self._tables6()
         except OSError as error:
             for metric in brought_by("sockets"):
                 notes.fault(metric, "", f"/proc/net/{name} cannot be read: {self._context.why(error)}")
@@ -75,15 +78,16 @@ class SocketsProbe:
         words = (read_line(self._context.path(path)) or "").split()
         return int(words[-1]) if words and words[-1].isdigit() else None
 
-    def _sockstat6(self) -> Mapping[str, Mapping[str, int]]:
+    def _tables6(self) -> Mapping[str, Mapping[str, int]]:
         """Empty if the kernel has no IPv6. Raises OSError if the file exists but cannot be read."""
         try:
-            return parse_sockstat(read_text(self._path6))
+            return parse_sockstat(self._sockstat6())
         except FileNotFoundError:
             return {}
 
     def close(self) -> None:
-        """Does nothing: the probe keeps nothing open."""
+        """Closes the kernel's files."""
+        self._files.close()
 
 
 def open_probe(context: HostContext) -> SocketsProbe:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from soakwatch_agent.context import HostContext, ProbeAnswer
-from soakwatch_agent.procfs import parse_softnet, read_text
+from soakwatch_agent.kept_files import KeptFiles
+from soakwatch_agent.procfs import parse_softnet
 from soakwatch_model.metric_queries import brought_by
 from soakwatch_model.sample import Answer
 
@@ -13,7 +14,8 @@ class SoftnetProbe:
 
     def __init__(self, context: HostContext) -> None:
         self._context = context
-        self._path = context.path("/proc/net/softnet_stat")
+        self._files = KeptFiles(context)
+        self._read = self._files.reader("/proc/net/softnet_stat")
         self._notes = ProbeAnswer()
 
     def read(self, now_ns: int) -> Answer:
@@ -21,7 +23,7 @@ class SoftnetProbe:
         notes = self._notes
         notes.begin(now_ns)
         try:
-            rows = parse_softnet(read_text(self._path))
+            rows = parse_softnet(self._read())
         except OSError as error:
             for metric in brought_by("softnet"):
                 notes.fault(metric, "", f"/proc/net/softnet_stat cannot be read: {self._context.why(error)}")
@@ -34,7 +36,8 @@ class SoftnetProbe:
         return notes.answer()
 
     def close(self) -> None:
-        """Does nothing: the probe keeps nothing open."""
+        """Closes the kernel's files."""
+        self._files.close()
 
 
 def open_probe(context: HostContext) -> SoftnetProbe:

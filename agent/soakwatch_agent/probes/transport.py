@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Mapping
 
 from soakwatch_agent.context import HostContext, ProbeAnswer
-from soakwatch_agent.procfs import parse_paired, parse_words, read_text
+from soakwatch_agent.kept_files import KeptFiles
+from soakwatch_agent.procfs import parse_paired, parse_words
 from soakwatch_model.metric_queries import brought_by
 from soakwatch_model.sample import Answer
 
@@ -29,9 +30,10 @@ class TransportProbe:
 
     def __init__(self, context: HostContext) -> None:
         self._context = context
-        self._snmp = context.path("/proc/net/snmp")
-        self._snmp6 = context.path("/proc/net/snmp6")
-        self._netstat = context.path("/proc/net/netstat")
+        self._files = KeptFiles(context)
+        self._snmp = self._files.reader("/proc/net/snmp")
+        self._snmp6 = self._files.reader("/proc/net/snmp6")
+        self._netstat = self._files.reader("/proc/net/netstat")
         self._notes = ProbeAnswer()
 
     def read(self, now_ns: int) -> Answer:
@@ -39,7 +41,7 @@ class TransportProbe:
         notes = self._notes
         notes.begin(now_ns)
         try:
-            tables = parse_paired(read_text(self._snmp))
+            tables = parse_paired(self._snmp())
         except OSError as error:
             for metric in brought_by("transport"):
                 notes.fault(metric, "", f"/proc/net/snmp cannot be read: {self._context.why(error)}")
@@ -54,7 +56,7 @@ class TransportProbe:
         if "RetransSegs" in tcp:
             notes.sample("system.tcp.retransmits", "", tcp["RetransSegs"])
         try:
-            extended = parse_paired(read_text(self._netstat)).get("TcpExt", {})
+            extended = parse_paired(self._netstat()).get("TcpExt", {})
         except OSError as error:
             notes.fault(
                 "system.tcp.receive_errors", "", f"/proc/net/netstat cannot be read: {self._context.why(error)}"
@@ -67,12 +69,13 @@ class TransportProbe:
 
     def _udp6(self) -> Mapping[str, int]:
         try:
-            return parse_words(read_text(self._snmp6))
+            return parse_words(self._snmp6(), "Udp6")
         except OSError:
             return {}  # a kernel without IPv6 loses nothing there
 
     def close(self) -> None:
-        """Does nothing: the probe keeps nothing open."""
+        """Closes the kernel's files."""
+        self._files.close()
 
 
 def open_probe(context: HostContext) -> TransportProbe:
