@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import re
 import sys
 from collections.abc import Mapping
@@ -87,7 +88,10 @@ class PluginFolder:
         return self.docstring(name).partition("\n")[0].strip().rstrip(".")
 
     def docstring(self, name: str) -> str:
-        """A module's docstring, parsed from its text; imports nothing."""
+        """A module's docstring, parsed from its text unless it is loaded; imports nothing."""
+        loaded = sys.modules.get(f"{self.package}.{name}")
+        if loaded is not None and loaded.__doc__:
+            return inspect.cleandoc(loaded.__doc__)
         file = self._files().get(name)
         if file is None:
             added = self._added().get(name)

@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from soakwatch.core.errors import PlanError, RecordError
 from soakwatch.core.event_kinds import LABEL_UNREAD
@@ -17,12 +18,14 @@ from soakwatch.core.run_command import run_command
 from soakwatch.core.text import one_line
 from soakwatch.core.units import show_seconds
 from soakwatch.engine.hooks.trigger import HookFailedError
-from soakwatch.engine.run_record import RunRecord
 from soakwatch.plan import LabelPlan, Plan, TargetPlan
 from soakwatch.plan.label_plan import LabelSource
 from soakwatch.record import RecordView
 from soakwatch_model.event import Event
 from soakwatch_model.roles import DUT
+
+if TYPE_CHECKING:
+    from soakwatch.engine.run_record import RunRecord
 
 _MAX_OUTPUT = 64 << 10
 _MAX_REASON = 300

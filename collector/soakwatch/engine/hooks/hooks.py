@@ -8,19 +8,21 @@ from collections.abc import Callable, Collection, Coroutine, Iterable, Iterator,
 from fnmatch import fnmatchcase
 from itertools import count
 from time import monotonic
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from soakwatch.core.redaction import Redaction
 from soakwatch.core.run_command import RunsCommand, run_command
 from soakwatch.engine.hooks.trigger import HELD_BACK, HookFailedError, Trigger
 from soakwatch.engine.promises import Promises, hook_action
-from soakwatch.judge.verdict import Verdict
 from soakwatch.plan.hook import FINDINGS, CapturePlan, HookPlan
 from soakwatch.record import Artifact, artifact_name
 from soakwatch.record.findings import identity_of
 from soakwatch.record.queue import Notes
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding
+
+if TYPE_CHECKING:
+    from soakwatch.judge.verdict import Verdict
 
 FAILED: Final = "hook.failed"
 """Kind of the event that says that a hook failed."""

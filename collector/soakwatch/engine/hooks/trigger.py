@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from soakwatch.engine.scripts import stamp
-from soakwatch.judge.verdict import Verdict
-from soakwatch.report.json import finding_document
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.tree import Tree
+
+if TYPE_CHECKING:
+    from soakwatch.judge.verdict import Verdict
 
 HELD_BACK = "held-back"
 _MAX_VALUE_LENGTH = 2000  # characters of an environment variable
@@ -76,6 +78,8 @@ class Trigger:
         """The JSON to post: ``event``, ``run`` and the finding's keys as in verdict.json."""
         document: dict[str, Tree] = {"event": "finding" if self.finding is not None else self.on, "run": self.run}
         if self.finding is not None:
+            from soakwatch.report.json import finding_document  # imports the reports, which a check does not need
+
             document |= finding_document(self.finding)
         if self.verdict is not None:
             counts = {outcome.value: sum(f.outcome is outcome for f in self.verdict.findings) for outcome in Outcome}

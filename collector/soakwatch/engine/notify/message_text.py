@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from soakwatch.core.formatting import printable, quantity, share_text, utc
 from soakwatch.core.units import show_seconds
 from soakwatch.engine.notify.message import Kind, Message, Tone
 from soakwatch.engine.notify.policy import News, began_ns, finding_name
-from soakwatch.judge.problems import problem_words
-from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import Plan
 from soakwatch.record.findings import identity_of
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_rules.wording.forecast import forecast_words
 from soakwatch_rules.wording.quantities import counted, cut_to, first_few
+
+if TYPE_CHECKING:
+    from soakwatch.judge.verdict import Verdict
 
 _LISTED, _CAUSES, _TARGETS, _DOUBTS = 10, 3, 8, 3
 _MAX_LINE, _MAX_TITLE = 400, 150
@@ -120,6 +122,8 @@ def end_message(verdict: Verdict, where: Where, attach: str, report: Path, summa
         f"{utc(window.begin_ns)} to {utc(window.end_ns)} UTC, {show_seconds(window.seconds)}",
     ]
     if verdict.outcome is Outcome.FAIL and (problems := verdict.problems):
+        from soakwatch.judge.problems import problem_words  # imports the rules, which a check need not have
+
         body.append(f"First failure: {safe(problem_words(problems[0], window, verdict.phases))}.")
     causes = [f"{cause.outcome.value}: {cause.target} {cause.headline}" for cause in verdict.causes]
     body += _listed(causes, _CAUSES)

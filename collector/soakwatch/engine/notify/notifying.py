@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from time import monotonic
+from typing import TYPE_CHECKING
 
 from soakwatch.core.log_throttle import ThrottledLog
 from soakwatch.engine.notify.message import Kind, Message
@@ -21,12 +22,14 @@ from soakwatch.engine.notify.message_text import (
 from soakwatch.engine.notify.policy import FAILED, SENT, FailurePolicy, News
 from soakwatch.engine.notify.sending import DeliveryQueue, Sender, Sent
 from soakwatch.engine.promises import Promises, notify_action
-from soakwatch.judge.verdict import Verdict
 from soakwatch.plan import Plan
 from soakwatch.plan.notify_plan import END, FAILURE, START, NotifyPlan
 from soakwatch.runs.catalog import ADDRESS_FILE
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome
+
+if TYPE_CHECKING:
+    from soakwatch.judge.verdict import Verdict
 
 FINISH_S = 30.0
 """How long the end of a run waits for its notifications."""

@@ -8,7 +8,6 @@ from typing import cast
 
 from soakwatch.core.errors import PlanError
 from soakwatch.core.registry import INSTALLED, Registry
-from soakwatch.judge.record_verdict import recorded_plan
 from soakwatch.plan.sink_plan import SinkConfig, SinkPlan
 from soakwatch.record import RecordView
 from soakwatch.transfer.sinks.abc import Destination
@@ -36,6 +35,8 @@ def planned_sink(record: Path, name: str) -> Destination:
 
     Raises PlanError if the plan has no such sink, RecordError for an unreadable record.
     """
+    from soakwatch.judge.record_verdict import recorded_plan  # imports the rules, which a check need not have
+
     with RecordView.open(record) as view:
         named = destinations(recorded_plan(view).sinks)
     if name not in named:
