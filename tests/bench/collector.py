@@ -73,7 +73,7 @@ class Watched:
                     self.warm = (now_ns, cpu_s)
                     self.unique_mb = self.process.memory_full_info().uss / 1e6
             for child in self.process.children():
-                if "soakwatch.judge.live" in child.cmdline():
+                if child.name() == "soakwatch-judge" or "soakwatch.judge.live" in child.cmdline():
                     used = child.cpu_times()
                     self.judges[child.pid] = used.user + used.system
                     self.judge_mb = max(self.judge_mb, child.memory_info().rss / 1e6)

@@ -15,7 +15,8 @@ import json
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
+import urllib.request
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import psutil
@@ -25,7 +26,7 @@ from tests.bench import snmp_stage as stage
 
 AGENTS = 4
 FEW_MARKS_MIN = (1, 5, 10, 15, 20, 30, 40, 50, 60)
-HEADS = {"soakwatch.judge.live": "judge", "soakwatch.web": "page"}
+HEADS = {"soakwatch-judge": "judge", "soakwatch.judge.live": "judge", "soakwatch.web": "page"}
 
 
 def main() -> int:
@@ -65,6 +66,10 @@ def measure(options: argparse.Namespace, folder: Path, stack: ExitStack) -> None
             break
         while time.monotonic() < began + 60 * mark and process.poll() is None:
             time.sleep(1)
+            with suppress(OSError):  # the page's process lives while somebody looks
+                urllib.request.urlopen(
+                    (folder / "run" / "web.url").read_text().strip() + "/api/health", timeout=30
+                ).read()
         if process.poll() is not None:
             print(f"the run ended: {(folder / 'log').read_text()[-1000:]}")
             return
@@ -78,7 +83,7 @@ def line(minutes: float, run: psutil.Process) -> str:
     found = {"collector": _memory(run), "judge": (0.0, 0.0), "page": (0.0, 0.0), "others": (0.0, 0.0)}
     for child in run.children(recursive=True):
         try:
-            words = " ".join(child.cmdline())
+            words = " ".join([child.name(), *child.cmdline()])
             name = next((name for head, name in HEADS.items() if head in words), "others")
             found[name] = _sum(found[name], _memory(child))
         except psutil.NoSuchProcess:

@@ -40,7 +40,11 @@ class EarlyTriggers:
         self._standing((poll.source, "", ""), poll.due_ns, poll.due_ns, stands=not answered)
         for sample in poll.answer.samples:
             if sample.metric in _READ:
-                self._read((poll.source, sample.metric, sample.object), sample.time_ns, float(sample.value))
+                key = (poll.source, sample.metric, sample.object)
+                before = self._last.get(key)
+                if before is not None and before[1] == sample.value and sample.metric in _CHANGED:
+                    continue  # most of them, at each poll
+                self._read(key, sample.time_ns, float(sample.value))
 
     def take(self) -> bool:
         """Whether there was a trigger since the last call; resets it."""
