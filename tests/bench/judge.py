@@ -267,6 +267,7 @@ class Metered:
 def judge_here(folder: Path) -> None:
     """Judge in this process and print what it took; then the same for the report."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    from soakwatch.core.freed_memory import freed_memory_kept
     from soakwatch.judge.judge import RuleUse, judge
     from soakwatch.judge.record_verdict import recorded_plan
     from soakwatch.plan.rule_plan import planned_rules
@@ -288,7 +289,8 @@ def judge_here(folder: Path) -> None:
         counts, rules = view.counts(), recorded_plan(view).rules
         metered = Metered(view)
         uses = [RuleUse(rule) for rule in planned_rules(rules)]
-        verdict = judge(metered, "bench", uses, report)
+        with freed_memory_kept():
+            verdict = judge(metered, "bench", uses, report)
         report("(end)")
         judged, wall = time.process_time(), time.perf_counter() - wall
         tell(counts, verdict, metered, judged - imported, wall)

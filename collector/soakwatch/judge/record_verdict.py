@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from soakwatch.core.errors import PlanError, RecordError
+from soakwatch.core.freed_memory import freed_memory_kept
 from soakwatch.core.registry import INSTALLED
 from soakwatch.core.yaml import parse
 from soakwatch.judge.capacity import stated_capacity
@@ -104,9 +105,9 @@ def judge_record(
     uses = rules_for(view, plan, only, given)
     tenants = recorded_tenants(view) if plan is None else plan.tenants
     goes_on = not ended and lifecycle_of(view.metas(), view.path) == "running"
-    verdict = inconclusive_if_unjudged(
-        view, judge(view, view.meta("run") or "run", uses, progress, earlier, goes_on=goes_on, tenants=tenants)
-    )
+    with freed_memory_kept():
+        judged = judge(view, view.meta("run") or "run", uses, progress, earlier, goes_on=goes_on, tenants=tenants)
+    verdict = inconclusive_if_unjudged(view, judged)
     verdict = replace(verdict, labels=view.labels)
     if goes_on or ended:
         return verdict

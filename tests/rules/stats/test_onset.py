@@ -7,6 +7,7 @@ import pytest
 from scipy.signal import lfilter
 
 from soakwatch_model.series import Floats
+from soakwatch_rules.stats import onset
 from soakwatch_rules.stats.onset import onset_s
 
 DAY_S = 86_400.0
@@ -46,3 +47,42 @@ def test_falling_is_growing_downwards_and_little_is_not_enough() -> None:
     assert onset_s(at, -value) == pytest.approx(onset_s(at, value))
     assert onset_s(at[:20], value[:20]) is None
     assert onset_s(at, np.full(at.size, 7.0)) is None
+
+
+def _searched(time_s: Floats, value: Floats) -> tuple[float, float]:
+    """The place of the best bend and of the best step, each the first of the least squares among a fit for each."""
+    cuts = np.array_split(np.arange(value.size), 240)
+    x = np.array([float(time_s[cut].mean()) for cut in cuts]) / float(time_s[-1])
+    y = np.array([float(np.median(value[cut])) for cut in cuts])
+    places = np.array([time_s[cut[0]] for cut in cuts]) / float(time_s[-1])
+    places = places[(places > 0.02) & (places < 0.97)]
+    level = np.ones_like(x)
+    bends = [_squares(np.stack([level, x, np.maximum(x - place, 0.0)]), y) for place in places]
+    steps = [_squares(np.stack([level, (x > place).astype(np.float64)]), y) for place in places]
+    return float(places[int(np.argmin(bends))]), float(places[int(np.argmin(steps))])
+
+
+def _squares(basis: Floats, y: Floats) -> float:
+    rest = y - basis.T @ np.linalg.lstsq(basis.T, y, rcond=None)[0]
+    return float(rest @ rest)
+
+
+@pytest.mark.parametrize("noise", [0.0, 1e-9, 0.002])
+def test_the_moment_is_that_of_a_fit_at_every_place(noise: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    fits: list[tuple[float, float]] = []
+    plain = onset._best
+
+    def best(places: Floats, basis: object, y: Floats) -> onset._Fit:
+        found = plain(places, basis, y)  # type: ignore[arg-type]
+        fits.append((found.place, float(places.size)))
+        return found
+
+    monkeypatch.setattr(onset, "_best", best)
+    for seed, level in enumerate((1e-3, 1.0, 1e9)):
+        at, value = night(0.2 + 0.2 * seed, 0.3, noise, seed)
+        value = level * np.where(at >= 0.8 * DAY_S, 1.05 * value, value)
+        fits.clear()
+        onset_s(at, value)
+        (bend, bends), (step, steps) = fits
+        assert (bend, step) == _searched(at, value)
+        assert max(bends, steps) <= 12  # of 228 places: a fit each takes a tenth of judging
