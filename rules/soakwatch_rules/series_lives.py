@@ -14,6 +14,7 @@ from soakwatch_model.window import Window
 
 _BIRTHS = frozenset({"process.start", "process.restart"})
 _OF_PROCESS = _BIRTHS | {"process.exit"}
+_OF_MONITOR = frozenset({"gap"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,7 +31,7 @@ def lives(series: Series, window: Window, events: Iterable[Event]) -> tuple[Life
     A reboot (or an event that announces one) cuts every series; the start, restart or exit of a process cuts the
     series of its object; a time in which the monitor did not run cuts the monitor's own. A gap of polls is no restart.
     """
-    cuts = sorted({e.begin_ns for e in events if _cuts(e, series) and window.begin_ns < e.begin_ns < window.end_ns})
+    cuts = sorted({e.begin_ns for e in _cutting(events, series) if window.begin_ns < e.begin_ns < window.end_ns})
     edges = [window.begin_ns, *cuts, window.end_ns]
     positions = np.searchsorted(series.time_ns, edges)
     return tuple(
@@ -44,7 +45,7 @@ def dead_seconds(series: Series, window: Window, events: Iterable[Event]) -> flo
 
     No reading was due then, so none is missing. Stretches without readings that no event explains do not count.
     """
-    own = [e for e in events if _cuts(e, series)]
+    own = _cutting(events, series)
     cuts = sorted((e.begin_ns, e.kind) for e in own if window.begin_ns < e.begin_ns < window.end_ns)
     edges = [(window.begin_ns, ""), *cuts, (window.end_ns, "")]
     dead_ns = 0
@@ -55,9 +56,17 @@ def dead_seconds(series: Series, window: Window, events: Iterable[Event]) -> flo
     return dead_ns * 1e-9
 
 
-def _cuts(event: Event, series: Series) -> bool:
-    if event.kind == "reboot" or "reboot" in event.expect:
-        return True
+def _cutting(events: Iterable[Event], series: Series) -> list[Event]:
+    """The events that end a life of the series; a run has hundreds of events, and every rule asks for every series."""
+    kinds = frozenset[str]()
     if series.metric.startswith("monitor."):
-        return event.kind == "gap"
-    return event.kind in _OF_PROCESS and series.metric.startswith("process.") and event.object == series.object
+        kinds = _OF_MONITOR
+    elif series.metric.startswith("process."):
+        kinds = _OF_PROCESS
+    return [
+        event
+        for event in events
+        if (event.kind in kinds and (kinds is _OF_MONITOR or event.object == series.object))
+        or event.kind == "reboot"
+        or "reboot" in event.expect
+    ]
