@@ -39,7 +39,8 @@ def episodes(case: Case, look_ns: int, calm_ns: int) -> tuple[Episode, ...]:
     phases = phases_joined(case.phases)
     spans = _phase_spans(phases)
     inside = [window for _, window in spans]
-    for event in sorted(case.events, key=lambda e: (e.begin_ns, e.kind)):
+    kinds = {kind for kind in {event.kind for event in case.events} if event_kind(kind).stress}
+    for event in sorted((e for e in case.events if e.kind in kinds), key=lambda e: (e.begin_ns, e.kind)):
         window = _event_span(event, case)
         if window is not None and not any(w.begin_ns <= window.begin_ns <= w.end_ns for w in inside):
             spans.append((event.kind, window))
@@ -74,7 +75,7 @@ def _phase_spans(phases: Sequence[Phase]) -> list[tuple[str, Window]]:
 
 def _event_span(event: Event, case: Case) -> Window | None:
     end_ns = event.end_ns
-    if not event_kind(event.kind).stress or end_ns is None or end_ns < event.begin_ns:
+    if end_ns is None or end_ns < event.begin_ns:
         return None
     inside = case.window.begin_ns < event.begin_ns and end_ns < case.window.end_ns
     return Window(event.begin_ns, end_ns) if inside else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -35,7 +35,7 @@ from soakwatch_model.label import label
 from soakwatch_model.metric import BY_NAME, STATE
 from soakwatch_model.metric_load import HEARD, WHOLE_LOAD
 from soakwatch_model.roles import DUT, GENERATOR
-from soakwatch_model.series import Series
+from soakwatch_model.series import Ints, Series
 from soakwatch_model.tree import Tree, parse_json
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.load.path_ledger import OF_GENERATORS
@@ -74,6 +74,7 @@ class CaseBuilder:
         self._families: dict[str, int] = {}
         self._accounts: dict[Window, tuple[Ledger, ...]] = {}
         self._touching: dict[tuple[frozenset[str], Window], tuple[Event, ...]] = {}
+        self._events_of: dict[frozenset[str], _EventsOf] = {}
         self._faults = [fault for fault in record.faults() if not fault.elsewhere]
         self._imported_series: Mapping[SeriesKey, Series] | None = None
         self._facts = self._read_facts()
@@ -322,7 +323,9 @@ class CaseBuilder:
     def _events_in(self, targets: frozenset[str], window: Window) -> tuple[Event, ...]:
         """The events that touch a window; cached, as many cases share one and a crashing device has many."""
         if (targets, window) not in self._touching:
-            self._touching[targets, window] = tuple(e for e in self.events if _touches(e, targets, window))
+            if targets not in self._events_of:
+                self._events_of[targets] = _EventsOf.among(self.events, targets)
+            self._touching[targets, window] = self._events_of[targets].touching(window)
         return self._touching[targets, window]
 
     def _changes(self, target: str, window: Window) -> tuple[Event, ...]:
@@ -388,11 +391,25 @@ def stretch(phases: Iterable[Phase], names: Sequence[str]) -> Window | None:
     return Window(min(window.begin_ns for window in windows), max(window.end_ns for window in windows))
 
 
-def _touches(event: Event, targets: frozenset[str], window: Window) -> bool:
-    last_ns = max(event.end_ns or event.begin_ns, event.deadline_ns or event.begin_ns)
-    return (
-        (not event.target or event.target in targets) and event.begin_ns < window.end_ns and last_ns >= window.begin_ns
-    )
+@dataclass(frozen=True, slots=True, eq=False)
+class _EventsOf:
+    """The events of some targets in order, with when each begins and ends to matter."""
+
+    events: tuple[Event, ...]
+    begin_ns: Ints
+    last_ns: Ints
+
+    @classmethod
+    def among(cls, events: Iterable[Event], targets: frozenset[str]) -> _EventsOf:
+        own = tuple(event for event in events if not event.target or event.target in targets)
+        last = [max(event.end_ns or event.begin_ns, event.deadline_ns or event.begin_ns) for event in own]
+        begin = np.array([event.begin_ns for event in own], dtype=np.int64)
+        return cls(own, begin, np.array(last, dtype=np.int64))
+
+    def touching(self, window: Window) -> tuple[Event, ...]:
+        """Those that matter at any time of a window."""
+        at = np.flatnonzero((self.begin_ns < window.end_ns) & (self.last_ns >= window.begin_ns))
+        return tuple(self.events[index] for index in at.tolist())
 
 
 def shut_ports(record: JudgeableRecord, target: str, window: Window) -> dict[str, tuple[Window, ...]]:
