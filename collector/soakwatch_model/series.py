@@ -98,8 +98,27 @@ class Series:
 
     @property
     def values(self) -> Floats:
-        """The readings as float64."""
-        return self.value.astype(np.float64)
+        """The readings as float64; they may be shared and cannot be written."""
+        if self.value.dtype != np.float64 or self.value.strides != (self.value.itemsize,):
+            return self.value.astype(np.float64)
+        shared = self.value.view()
+        shared.flags.writeable = False
+        return shared
+
+    @property
+    def held_bytes(self) -> int:
+        """The memory that the readings take, without their times."""
+        return self.value.itemsize if self.value.strides == (0,) else self.value.nbytes
+
+    def thin(self) -> Series:
+        """The same, whose readings take next to no memory if all are the same: a pid, an error counter at rest."""
+        value = self.value
+        if value.size < 2 or value.strides != (value.itemsize,):
+            return self
+        bits = value.view(np.int64)  # a zero and a negative zero differ
+        if bits[0] != bits[-1] or not bool((bits == bits[0]).all()):
+            return self
+        return _part(self, self.time_ns, np.broadcast_to(value[:1].copy(), value.shape))
 
     def between(self, begin_ns: int, end_ns: int) -> Series:
         """The readings with begin <= time < end."""

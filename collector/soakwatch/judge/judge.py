@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
 
 from soakwatch.judge.adjudicate.context import Context
 from soakwatch.judge.adjudicate.order import adjudicate
@@ -60,14 +62,14 @@ def judge(
     """
     uses = sorted(rules, key=lambda use: use.rule.name)
     case_builder = CaseBuilder(record, earlier, tenants)
-    written = [
-        finding
-        for use in uses
-        for case in case_builder.cases(use.rule, progress, concerned)
-        for finding in (
-            _judged(use.rule, case, case_builder) if case_builder.begun(use.rule) else (_never_begun(use.rule, case),)
+    written: list[Finding] = []
+    for use in uses:
+        judged_by = _judged if case_builder.begun(use.rule) else _never_begun
+        # mapped, so that no name here holds the series of a case while those of the next are read
+        case_findings = map(
+            partial(judged_by, case_builder, use.rule), case_builder.cases(use.rule, progress, concerned)
         )
-    ]
+        written.extend(chain.from_iterable(case_findings))
     devices = sorted(target for target, role in case_builder.roles.items() if role == DUT)
     written += capacity_findings(record, case_builder.window, devices)
     context = Context(
@@ -108,7 +110,7 @@ def judge(
     return replace(verdict, capacity=recorded_searches(record), set_aside=case_builder.plausible.set_aside())
 
 
-def _judged(rule: Rule, case: Case, case_builder: CaseBuilder) -> Sequence[Finding]:
+def _judged(case_builder: CaseBuilder, rule: Rule, case: Case) -> Sequence[Finding]:
     """The findings of a case, with the facts that its object existed for only a part of the window, and which readings
     were set aside."""
     findings = rule.judge(case)
@@ -119,10 +121,10 @@ def _judged(rule: Rule, case: Case, case_builder: CaseBuilder) -> Sequence[Findi
     return with_set_aside_facts(findings, plausible.of(case), plausible.of_load(case))
 
 
-def _never_begun(rule: Rule, case: Case) -> Finding:
+def _never_begun(case_builder: CaseBuilder, rule: Rule, case: Case) -> Sequence[Finding]:  # noqa: ARG001
     """The finding of a rule whose phases never started: growth of a soak is not judged by the baseline before it."""
     phases = " or ".join(rule.phases)
-    return Finding(
+    finding = Finding(
         rule=rule.name,
         version=rule.version,
         outcome=Outcome.INCONCLUSIVE if case.series else Outcome.NOT_APPLICABLE,
@@ -136,3 +138,4 @@ def _never_begun(rule: Rule, case: Case) -> Finding:
         why=InconclusiveReason.NOT_BEGUN if case.series else None,
         settle=f"let the run reach its {phases} phase" if case.series else "",
     )
+    return (finding,)

@@ -87,21 +87,21 @@ class Plausible:
         """One series without its impossible readings."""
         read: Series | None = None
         if key not in self._impossible:
-            read = self._of.series(key)
+            read = self._of.series(key).thin()
             self._impossible[key] = len(read), ()  # marks it as being sifted, since its neighbours are read meanwhile
             sifted = self._sifted(key, read)
             self._impossible[key] = len(read), sifted.impossible
             if sifted.impossible:
                 self._left[key] = sifted.series
-            elif read.value.nbytes <= self._room:
-                self._room -= read.value.nbytes
+            elif read.held_bytes <= self._room:
+                self._room -= read.held_bytes
                 self._whole[key] = read
         kept = self._left.get(key, self._whole.get(key))
         if kept is not None:
             return _between(kept, begin_ns, end_ns)
-        if read is not None and _holds_all(read, begin_ns, end_ns):
-            return read
-        return self._of.series(key, begin_ns, end_ns)
+        if read is not None:
+            return _between(read, begin_ns, end_ns)
+        return self._of.series(key, begin_ns, end_ns).thin()
 
     def events(self) -> tuple[StoredEvent, ...]:
         """All events."""
@@ -245,13 +245,6 @@ class Plausible:
                     found += [Window(int(read.time_ns[i]), int(read.time_ns[i + 1])) for i in np.flatnonzero(fell)]
             self._restarts[target] = tuple(found)
         return self._restarts[target]
-
-
-def _holds_all(series: Series, begin_ns: int | None, end_ns: int | None) -> bool:
-    """Whether a window contains all readings of a series."""
-    if not len(series):
-        return True
-    return (begin_ns is None or begin_ns <= series.time_ns[0]) and (end_ns is None or series.time_ns[-1] < end_ns)
 
 
 def _falls(series: Series) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal
 
@@ -139,7 +139,7 @@ class CpuSaturation(Parameters):
         """One finding a target."""
         cut = [s.between(case.window.begin_ns, case.window.end_ns).finite() for s in case.series]
         shares = (s for s in cut if s.metric in {_TOTAL, poll_mode_cores.CORE})
-        loads = [replace(s, value=np.clip(s.values, 0.0, 1.0)) for s in shares]
+        loads = [s if _within_bounds(s) else replace(s, value=np.clip(s.values, 0.0, 1.0)) for s in shares]
         if not loads:
             return (absent(self, case, "CPU utilisation"),)
         about = max(loads, key=lambda s: (len(s) >= MIN_SAMPLES, s.metric == _TOTAL, len(s)))
@@ -211,9 +211,15 @@ class CpuSaturation(Parameters):
         return finding.passes(reason)
 
 
+def _within_bounds(share: Series) -> bool:
+    """Whether no reading has to be limited; a copy of each of a hundred cores is hundreds of MB."""
+    value = share.values
+    return not value.size or bool(value.min() >= 0.0 and value.max() <= 1.0)
+
+
 def _saturated(case: Case, tops: list[_Top], drops: list[Series]) -> Iterator[_Full]:
     spans = [(top, span) for top in tops for span in top.spans]
-    lost = _Drops(case, drops if spans else [], _union([span for _, span in spans]))
+    lost = _Drops(case, drops, [span for _, span in spans], _union([span for _, span in spans]))
     for top, (begin, end) in spans:
         series = top.series
         planned = any(
@@ -277,25 +283,28 @@ def _union(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 class _Drops:
-    """The drop counters of a target, and the rate of each outside of saturated stretches."""
+    """What the drop counters of a target counted in each of some stretches, beside their rate outside of all ``hot``
+    ones."""
 
-    def __init__(self, case: Case, drops: list[Series], hot: list[tuple[int, int]]) -> None:
-        self._usual: list[tuple[str, Tally, float]] = []
-        for series in drops:
-            tally = Tally([series])
+    def __init__(
+        self, case: Case, drops: Sequence[Series], stretches: Iterable[tuple[int, int]], hot: list[tuple[int, int]]
+    ) -> None:
+        self._rose: dict[tuple[int, int], list[str]] = {stretch: [] for stretch in stretches}
+        for series in drops if self._rose else ():
+            tally = Tally([series])  # one at a time: with what it covers it is as large as three series
             total, seen_s = tally.between(case.window.begin_ns, case.window.end_ns)
             busy = [tally.between(*span) for span in hot]
             calm, calm_s = total - sum(b[0] for b in busy), seen_s - sum(b[1] for b in busy)
             rate = max(0.0, calm) / calm_s if calm_s > 0 else 0.0
-            self._usual.append((f"{series.metric} {series.object}".rstrip(), tally, rate))
+            for stretch, rose in self._rose.items():
+                count, seen_s = tally.between(*stretch)
+                usual = rate * seen_s
+                if count >= 1 and count > 2 * usual + 3 * math.sqrt(usual):
+                    rose.append(f"{f'{series.metric} {series.object}'.rstrip()} counted {count:.0f}")
 
-    def within(self, begin_ns: int, end_ns: int) -> Iterator[str]:
-        """The counters that rose in this stretch by more than their usual rate explains."""
-        for name, tally, rate in self._usual:
-            count, seen_s = tally.between(begin_ns, end_ns)
-            usual = rate * seen_s
-            if count >= 1 and count > 2 * usual + 3 * math.sqrt(usual):
-                yield f"{name} counted {count:.0f}"
+    def within(self, begin_ns: int, end_ns: int) -> list[str]:
+        """The counters that rose in one of the stretches by more than their usual rate explains."""
+        return self._rose[begin_ns, end_ns]
 
 
 def _names(series: list[Series]) -> str:

@@ -161,7 +161,7 @@ class Ports:
         if not self.names or (crossed := self._own.between(window)) is None:
             return None
         taken_in, let_out = crossed
-        counts = [(tally.between(window.begin_ns, window.end_ns)[0], name) for name, tally in self._dropped]
+        counts = [(tally.counted(window.begin_ns, window.end_ns), name) for name, tally in self._dropped]
         dropped = sum(count for count, _ in counts) if counts else None
         named = tuple(name for count, name in sorted(counts, key=lambda entry: -entry[0])[:_NAMED] if count > 0)
         arrived, left = self._generators.between(window) or (None, None)
@@ -169,7 +169,7 @@ class Ports:
             left = None  # the machine that is polled is not the one that sends
         if arrived is not None and arrived < _CARRIES * back:
             arrived = None
-        missed = None if self._missed is None else self._missed.between(window.begin_ns, window.end_ns)[0]
+        missed = None if self._missed is None else self._missed.counted(window.begin_ns, window.end_ns)
         return PathLedger(sent, taken_in, let_out, back, dropped, left, arrived, missed, named)
 
 
@@ -190,8 +190,7 @@ class _Side:
         counts: dict[str, tuple[float, float]] = {}
         for name, own in both.items():
             taken, let = (
-                Tally([own[direction]]).between(window.begin_ns, window.end_ns)[0]
-                for direction in ("receive", "transmit")
+                Tally([own[direction]]).counted(window.begin_ns, window.end_ns) for direction in ("receive", "transmit")
             )
             if max(taken, let) >= _CARRIES * sent > 0:
                 counts[name] = (taken, let)
