@@ -118,7 +118,8 @@ def _likely(basis: Floats, further: Floats, y: Floats) -> Mask:
     left = whole - np.where(adds, (own @ rest) ** 2 / np.where(adds, size, 1.0), 0.0)
     # the largest cancellation: a residual beside the readings, whose own rounding it holds
     slack = _CLOSE * float(left.min()) + _ROUNDING * (whole + float(np.sqrt(whole * (y @ y))) + _ROUNDING * (y @ y))
-    return ~adds | (left <= float(left.min()) + slack)
+    likely: Mask = ~adds | (left <= float(left.min()) + slack)
+    return likely
 
 
 def _left(basis: Floats, y: Floats) -> tuple[float, Floats]:

@@ -138,7 +138,7 @@ def test_a_gap_is_neither_busy_nor_idle() -> None:
     series = flat()
     keep = np.ones(720, dtype=bool)
     keep[301:361] = False
-    value = series.values
+    value = series.values.copy()
     value[[300, 361]] = 1.0
     assert judge(replace(series, time_ns=series.time_ns[keep], value=value[keep])).outcome is Outcome.PASS
 
