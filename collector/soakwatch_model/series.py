@@ -101,7 +101,7 @@ class Series:
         """The readings as float64; they may be shared and cannot be written."""
         if self.value.dtype != np.float64 or self.value.strides != (self.value.itemsize,):
             return self.value.astype(np.float64)
-        shared = self.value.view()
+        shared: Floats = self.value.view(np.float64)
         shared.flags.writeable = False
         return shared
 
@@ -118,7 +118,8 @@ class Series:
         bits = value.view(np.int64)  # a zero and a negative zero differ
         if bits[0] != bits[-1] or not bool((bits == bits[0]).all()):
             return self
-        return _part(self, self.time_ns, np.broadcast_to(value[:1].copy(), value.shape))
+        alike: Floats = np.broadcast_to(value[:1].copy(), value.shape)
+        return _part(self, self.time_ns, alike)
 
     def between(self, begin_ns: int, end_ns: int) -> Series:
         """The readings with begin <= time < end."""

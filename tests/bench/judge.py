@@ -267,7 +267,7 @@ class Metered:
 def judge_here(folder: Path) -> None:
     """Judge in this process and print what it took; then the same for the report."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    from soakwatch.core.freed_memory import freed_memory_kept
+    from soakwatch.core.c_allocator import freed_memory_kept
     from soakwatch.judge.judge import RuleUse, judge
     from soakwatch.judge.record_verdict import recorded_plan
     from soakwatch.plan.rule_plan import planned_rules

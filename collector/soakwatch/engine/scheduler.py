@@ -14,7 +14,7 @@ from soakwatch.engine.polling import PolledSource
 
 GRACE_S = 2.0  # how long running polls may go on when the run ends
 _TURNS = 2  # of the event loop: the task of a job that is due is made, and starts
-Job = Callable[[], Awaitable[None]]
+Job = Callable[[], Awaitable[object]]
 
 
 @dataclass(slots=True, eq=False)

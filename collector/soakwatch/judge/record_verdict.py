@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from soakwatch.core.c_allocator import freed_memory_kept
 from soakwatch.core.errors import PlanError, RecordError
-from soakwatch.core.freed_memory import freed_memory_kept
 from soakwatch.core.registry import INSTALLED
 from soakwatch.core.yaml import parse
 from soakwatch.judge.capacity import stated_capacity

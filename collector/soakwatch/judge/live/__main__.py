@@ -12,7 +12,6 @@ from pathlib import Path
 
 from soakwatch.core.c_allocator import give_big_arrays_back
 from soakwatch.core.errors import SoakwatchError
-from soakwatch.core.freed_memory import give_big_arrays_back
 from soakwatch.judge.live.answers import answer, evaluator_of
 from soakwatch.judge.live.evaluator import LiveEvaluator
 
