@@ -129,9 +129,9 @@ by_upgrade() {
   old=$(soakwatch --version)
   cd /var/lib/soakwatch
   ours="runuser -u soakwatch -- env HOME=/var/lib/soakwatch soakwatch"
-  sleep 900 & sleeper=$!
-  $ours run --process sleep --duration 12s --into old >/release/said 2>&1 </dev/null || verdict $? /release/said
-  $ours run --process sleep --duration 20s --into beside >/release/beside 2>&1 </dev/null & run=$!
+  tail -f /dev/null & watched=$!
+  $ours run --process tail --duration 12s --into old >/release/said 2>&1 </dev/null || verdict $? /release/said
+  $ours run --process tail --duration 1h --into beside >/release/beside 2>&1 </dev/null & run=$!
   waited=0
   until grep -q 'polls [1-9]' /release/beside; do
     waited=$((waited + 1))
@@ -139,12 +139,13 @@ by_upgrade() {
     sleep 1
   done
   apt-get install -y -qq /release/soakwatch_*.deb >/release/said 2>&1 || { cat /release/said; fail "the upgrade"; }
+  $ours stop beside >/release/said 2>&1 || { cat /release/said; fail "soakwatch stop"; }
   new=$(soakwatch --version)
   [ "$old" != "$new" ] || fail "still $old"
   code=0
   wait $run || code=$?
   verdict $code /release/beside
-  kill $sleeper
+  kill $watched
   grep 'the new version judges it' /release/beside || { cat /release/beside; fail "the older one made the end"; }
   for record in old beside; do
     $ours verify $record >/release/said 2>&1 || { cat /release/said; fail "verify $record"; }
