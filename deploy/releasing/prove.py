@@ -75,7 +75,8 @@ def prove(suite: str, out: Path, bases: Path, ways: Sequence[str] = WAYS, earlie
         if earlier is not None:
             shutil.copy2(_only(earlier, ours[1]), release / "older.deb")
         print(f"{suite}: a bare Debian with {_PACKAGES}, no network", flush=True)
-        bare = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"}
+        bare = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LC_ALL": "C.UTF-8"}
+        bare["DEBIAN_FRONTEND"] = "noninteractive"
         done = subprocess.run([*_ISOLATED, "sh", "-c", _ENTER, system, *ways], env=bare, check=False)
     if done.returncode != 0:
         raise ReleaseError(f"{suite}: the installation above failed (code {done.returncode})")
