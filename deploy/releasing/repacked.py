@@ -1,4 +1,4 @@
-"""Wheels of others without their own tests: a seventh of numpy's and scipy's megabytes, half of those of pandas.
+"""Wheels of others without their own tests: a fifth of what numpy and scipy take when installed, half of pandas.
 
 No code imports them. Their build systems know them as a part that an installation may lack (Meson's install tag
 ``tests``), but offer no such wheel. Ours says what it is by its build tag: ``scipy-1.17.1-1notests-cp311-….whl``.
