@@ -238,9 +238,9 @@ class Driver:
         attempts[-1] = over
         if result is not None and result.exit_code == EXIT_BROKEN:
             self.history.monitor_failed.add(key)
-        told: dict[str, Plain] = {"fault": fault} if fault else {}
-        told |= {"stopped": True} if stopped else {}
-        told |= {"notes": [*notes]} if notes else {}
+        details: dict[str, Plain] = {"fault": fault} if fault else {}
+        details |= {"stopped": True} if stopped else {}
+        details |= {"notes": [*notes]} if notes else {}
         self.ledger.add(
             now_ns,
             kinds.END if over.state == ENDED else kinds.LOST,
@@ -253,7 +253,7 @@ class Driver:
             reason=over.reason,
             begin_ns=over.begin_ns,
             end_ns=over.end_ns,
-            **told,
+            **details,
         )
         self._rested_ns[run.testbed] = now_ns
         if over.state == ENDED:
@@ -356,8 +356,8 @@ class Driver:
     def _begin(self, cell: Cell, repetition: int, attempt: int, bed: str) -> None:
         name = run_folder(self._names[cell.id], repetition, attempt)
         place = self.folder / RUNS / name
-        told = "" if self.detached else ON_CLUSTER
-        run = CellRun(cell, repetition, attempt, RUNNING, None, told, place, bed, time.time_ns())
+        where = "" if self.detached else ON_CLUSTER
+        run = CellRun(cell, repetition, attempt, RUNNING, None, where, place, bed, time.time_ns())
         self._record(kinds.BEGIN, run)
         self.history.attempts.setdefault((cell.id, repetition), []).append(run)
         job = self._job(run)

@@ -262,7 +262,7 @@ def _plans(
 ) -> dict[tuple[str, str], Plan]:
     """The plan of every cell on every testbed that may run it. Raises PlanError with what is wrong with any."""
     plans: dict[tuple[str, str], Plan] = {}
-    told: dict[str, str] = {}
+    cells: dict[str, str] = {}
     try:
         read(base)
         own: tuple[str, ...] = ()
@@ -279,9 +279,9 @@ def _plans(
                 where = f"the cell {cell.id}" + (f" on {bed.name}" if bed.name else "")
                 for sentence in error.problems:
                     placed = sentence if sentence in own else _placed(document, base, steps, sentence, read)
-                    told.setdefault(placed, where)
-    if told:
-        lines = [f"{sentence} (in {where})" for sentence, where in told.items()]
+                    cells.setdefault(placed, where)
+    if cells:
+        lines = [f"{sentence} (in {where})" for sentence, where in cells.items()]
         more = [f"{document.origin}: {len(lines) - _MAX_SHOWN} more"] if len(lines) > _MAX_SHOWN else []
         raise PlanError(*lines[:_MAX_SHOWN], *more)
     return plans

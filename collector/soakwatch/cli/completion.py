@@ -97,10 +97,10 @@ def _runs(ctx: click.Context, incomplete: str) -> Iterator[CompletionItem]:
 
 def _verdict(run: Path) -> str | None:
     try:
-        told = json.loads((run / "verdict.json").read_text(encoding="utf-8"))
+        data = json.loads((run / "verdict.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return str(told.get("verdict")) if isinstance(told, dict) else None
+    return str(data.get("verdict")) if isinstance(data, dict) else None
 
 
 def _plans(_ctx: click.Context, incomplete: str) -> Iterator[CompletionItem]:

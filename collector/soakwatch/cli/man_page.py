@@ -101,13 +101,13 @@ def _epilog(text: str) -> Iterator[str]:
             yield from (".SH EXAMPLES", *_verbatim(block.partition("\n")[2]))
             continue
         codes = _EXIT.search(block)
-        told, codes_told = (block[: codes.start()], block[codes.start() :]) if codes else (block, "")
-        if told.strip():
+        words, codes_text = (block[: codes.start()], block[codes.start() :]) if codes else (block, "")
+        if words.strip():
             yield from ([] if notes else [".SH NOTES"])
             notes = True
-            yield from _verbatim(told.strip("\n"))
-        if codes_told:
-            yield from (".SH EXIT STATUS", *_paragraphs(codes_told))
+            yield from _verbatim(words.strip("\n"))
+        if codes_text:
+            yield from (".SH EXIT STATUS", *_paragraphs(codes_text))
             notes = False
 
 

@@ -44,7 +44,7 @@ class Start:
         """Seconds from ``now_s`` (since 1970) to the start; below 0 if it has passed."""
         return self.next(datetime.fromtimestamp(now_s, UTC)).timestamp() - now_s
 
-    def told(self, now: datetime) -> str:
+    def words(self, now: datetime) -> str:
         """The start in words."""
         when = f"{self.next(now):%Y-%m-%d %H:%M:%S} UTC"
         if self.moment is not None:

@@ -88,13 +88,14 @@ class NamedTokens:
             kept.append(NamedToken(name, role, hashlib.sha256(token.encode()).hexdigest(), time.time_ns()))
         return token
 
-    def remove(self, name: str) -> None:
-        """Forget a token: its next request is refused. Raises SoakwatchError if there is none."""
+    def remove(self, *names: str) -> None:
+        """Forget tokens; their next requests are refused. Raises SoakwatchError and forgets none if one is missing."""
         with self._changing() as kept:
-            left = [one for one in kept if one.name != name]
-            if len(left) == len(kept):
-                raise SoakwatchError(f"there is no token {name!r}{hint(name, [one.name for one in kept])}")
-            kept[:] = left
+            known = [one.name for one in kept]
+            for name in names:
+                if name not in known:
+                    raise SoakwatchError(f"there is no token {name!r}{hint(name, known)}")
+            kept[:] = [one for one in kept if one.name not in names]
 
     @contextmanager
     def _changing(self) -> Iterator[list[NamedToken]]:

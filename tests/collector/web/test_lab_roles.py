@@ -194,7 +194,10 @@ def test_the_commands_make_list_and_remove_tokens(tmp_path: Path, soakwatch: Com
     assert listed.splitlines()[1].split()[:2] == ["anna", "operator"]
     assert made.stdout.strip() not in listed
     assert "did you mean 'anna'?" in soakwatch("token", "remove", "ana").stderr
-    assert soakwatch("token", "remove", "anna").stdout == "the token of anna is removed\n"
+    soakwatch("token", "add", "bert")
+    assert "did you mean 'bert'?" in soakwatch("token", "remove", "anna", "brt").stderr
+    done = soakwatch("token", "remove", "anna", "bert")
+    assert done.stdout == "the token of anna is removed\nthe token of bert is removed\n", "none was before"
     assert "nobody has a token for runs" in soakwatch("token", "list").stdout
 
 

@@ -105,7 +105,7 @@ class Writer:
     def __init__(self, to: Otlp, refuse: Callable[[RefusedLine], None]) -> None:
         if to.ca is not None and not os.access(to.ca, os.R_OK):
             raise PlanError(f"the CA bundle {to.ca} of the sink {to.where} cannot be read: set ca to a PEM file")
-        # It tells its log what is told here in a sentence, with the address and without the remedy.
+        # It logs what is an error's sentence here, with the address and without the remedy.
         logging.getLogger("opentelemetry.exporter.otlp.proto.http.metric_exporter").setLevel(logging.CRITICAL)
         self.to = to
         self.written = self.refused = 0
@@ -190,15 +190,15 @@ class Writer:
         answer = self._session.answer
         if answer is None or not answer.headers.get("content-type", "").startswith("application/x-protobuf"):
             return
-        told = ExportMetricsServiceResponse()
+        response = ExportMetricsServiceResponse()
         try:
-            told.ParseFromString(answer.content)
+            response.ParseFromString(answer.content)
         except ValueError:
             return
-        refused = told.partial_success.rejected_data_points
+        refused = response.partial_success.rejected_data_points
         if refused:
             self.refused += refused
-            reason = harmless(" ".join(told.partial_success.error_message.split()))[:_MAX_REASON]
+            reason = harmless(" ".join(response.partial_success.error_message.split()))[:_MAX_REASON]
             self._refuse(RefusedLine(b"", f"{refused} points of a request: {reason or 'no reason given'}"))
 
     def _unavailable(self, answer: requests.Response | None) -> SinkUnavailableError:

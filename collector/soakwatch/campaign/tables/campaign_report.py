@@ -183,7 +183,7 @@ def _row(data: CellData, link: Link, place: str) -> tuple[ReportCell | str, ...]
     verdict = data.verdict
     words = ", ".join(f"{axis} {value}" for axis, value in data.cell.values.items())
     said = ReportCell(verdict.words, "absent" if verdict.outcome is None else "", outcome=verdict.outcome)
-    links = ReportCell(", ".join(told for told, _ in runs), links=tuple(runs))
+    links = ReportCell(", ".join(name for name, _ in runs), links=tuple(runs))
     return (ReportCell(words, anchor=place), said, links, "" if verdict.outcome is None else verdict.reason)
 
 

@@ -105,10 +105,10 @@ def _sheet(view: View, spec: TablesSpec, scales: Mapping[str, _Shown], address: 
         words = key_words(row, view.row_axes)
         same = next((i for i, (a, b) in enumerate(zip(words, before, strict=False)) if a != b), len(words) - 1)
         # what is the same as above is not said again, as long as everything before it is the same
-        told = tuple("" if before and i < same else word for i, word in enumerate(words))
+        row_heads = tuple("" if before and i < same else word for i, word in enumerate(words))
         before = words
         cells = [_cell(view.entry(row, column), view, scales, address) for column in view.columns]
-        rows.append((*told, *(cell for cell, _ in cells)))
+        rows.append((*row_heads, *(cell for cell, _ in cells)))
         for column, (cell, why) in zip(view.columns, cells, strict=True):
             if why and (data := view.entry(row, column).data) is not None:
                 label = why if cell.text in why or cell.tone != "absent" else f"{cell.text}: {why}"

@@ -91,8 +91,8 @@ def command(plan: Path, runs_folder: Path, values: tuple[str, ...], *, no_connec
         say(ready)
         for sentence in problems:
             say(sentence, indent=2)
-        told = "mend that, and check again" if problems else f"begin it with: soakwatch run {plan}"
-        say(f"next: {told}")
+        next_step = "mend that, and check again" if problems else f"begin it with: soakwatch run {plan}"
+        say(f"next: {next_step}")
     if any(check.wrong for check in sinks):
         return EXIT_USAGE
     return EXIT_FAIL if problems else EXIT_PASS
@@ -102,7 +102,7 @@ def _show_plan(plan: Plan, rules: tuple[str, ...], *, verbose: bool) -> None:
     from soakwatch.core.units import show_seconds
 
     phases = ", ".join(f"{phase.name} {show_seconds(phase.seconds)}" for phase in plan.phases)
-    start = f", from {plan.start.told(datetime.now(UTC))}" if plan.start else ""
+    start = f", from {plan.start.words(datetime.now(UTC))}" if plan.start else ""
     say(f"{plan.name}: {show_seconds(plan.duration_s)} ({phases}){start}")
     named = f" ({', '.join(rules)})" if verbose and rules else ""
     changed = sorted({rule.name for rule in plan.rules})

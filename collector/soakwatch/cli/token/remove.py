@@ -12,13 +12,17 @@ from soakwatch.cli.options import runs_option
 @click.command(
     epilog="""\b
 Examples:
-  soakwatch token remove anna"""
+  soakwatch token remove anna
+  soakwatch token remove anna bert --runs /srv/runs
+\b
+If one of the names has no token, none is removed."""
 )
-@click.argument("name")
+@click.argument("names", metavar="NAME...", nargs=-1, required=True)
 @runs_option("Folder of runs that the server serves.")
-def command(name: str, runs_folder: Path) -> None:
-    """Remove the token of NAME."""
+def command(names: tuple[str, ...], runs_folder: Path) -> None:
+    """Remove the token of each NAME."""
     from soakwatch.web.named_tokens import NamedTokens
 
-    NamedTokens(runs_folder).remove(name)
-    click.echo(f"the token of {name} is removed")
+    NamedTokens(runs_folder).remove(*names)
+    for name in dict.fromkeys(names):
+        click.echo(f"the token of {name} is removed")
