@@ -6,7 +6,7 @@ import os
 import re
 import signal
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,11 +44,14 @@ def steps_of(page: str) -> list[Step]:
     return steps
 
 
-def run_steps(steps: list[Step], folder: Path, environment: Mapping[str, str], timeout_s: float) -> list[str]:
-    """What each step prints, standard output and errors together, in one bash; what it left running is ended."""
+def run_steps(
+    steps: Sequence[Step], folder: Path, environment: Mapping[str, str], timeout_s: float, under: Sequence[str] = ()
+) -> list[str]:
+    """What each step prints, standard output and errors together, in one bash; what it left running is ended. ``under``
+    is a command that runs the bash."""
     script = "".join(f"{step.commands}\necho '{_NEXT}'\n" for step in steps)
     with subprocess.Popen(
-        ["bash", "-c", script],
+        [*under, "bash", "-c", script],
         cwd=folder,
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,

@@ -246,12 +246,14 @@ class _Channel:
 
 
 @asynccontextmanager
-async def run_cli_device(device: CliDevice, folder: Path) -> AsyncIterator[CliDevice]:
-    """Serve a device on a free port; ``folder`` gets known_hosts with its key, and the password."""
+async def run_cli_device(
+    device: CliDevice, folder: Path, *, host: str = "127.0.0.1", port: int = 0
+) -> AsyncIterator[CliDevice]:
+    """Serve a device on a free port, or on ``port``; ``folder`` gets known_hosts with its key, and the password."""
     key = asyncssh.generate_private_key("ssh-ed25519")
     server = await asyncssh.listen(
-        "127.0.0.1",
-        0,
+        host,
+        port,
         server_host_keys=[key],
         server_factory=lambda: _Server(device),
         encoding=None,
@@ -262,7 +264,7 @@ async def run_cli_device(device: CliDevice, folder: Path) -> AsyncIterator[CliDe
         device.port = server.get_port()
         (folder / "password").write_text(device.login_password, encoding="utf-8")
         public = key.export_public_key().decode()
-        (folder / "known_hosts").write_text(f"[127.0.0.1]:{device.port} {public}", encoding="utf-8")
+        (folder / "known_hosts").write_text(f"[{host}]:{device.port} {public}", encoding="utf-8")
         yield device
     finally:
         device.cut_all()

@@ -93,16 +93,18 @@ class TrexServer:
 
 
 @contextmanager
-def trex_server(server: TrexServer, *, period_s: float = 0.1, port: int = 0) -> Iterator[TrexServer]:
-    """Run the server in a thread within the block, on free ports of loopback (or its requests on ``port``)."""
+def trex_server(
+    server: TrexServer, *, period_s: float = 0.1, host: str = "127.0.0.1", port: int = 0
+) -> Iterator[TrexServer]:
+    """Run the server in a thread within the block, on free ports (or its requests on ``port``) of ``host``."""
     context = zmq.Context()
     router, publisher = context.socket(zmq.ROUTER), context.socket(zmq.PUB)
     ending = threading.Event()
     try:
         for socket in (router, publisher):
             socket.setsockopt(zmq.LINGER, 0)
-        router.bind(f"tcp://127.0.0.1:{port or '*'}")
-        publisher.bind("tcp://127.0.0.1:*")
+        router.bind(f"tcp://{host}:{port or '*'}")
+        publisher.bind(f"tcp://{host}:*")
         server.port, server.publisher = (
             int(each.getsockopt_string(zmq.LAST_ENDPOINT).rpartition(":")[2]) for each in (router, publisher)
         )
