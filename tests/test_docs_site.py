@@ -48,6 +48,7 @@ def test_a_link_that_breaks_is_told(site: Path, tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_it_is_read_and_searched_from_disk(site: Path) -> None:
     """Without a server and without a network: nothing is asked for but files, and the search finds a plan's key."""
     from playwright.sync_api import sync_playwright
