@@ -22,7 +22,7 @@ Part = tuple[Ints, Values]
 
 _MAX_KEPT_WHOLE = 4  # changes in one batch (a minute, mostly) that are all kept
 _GAP = 3  # distances of readings
-_PIECES = 64
+_PIECES = 16
 _MAX_CHANGES = 20_000  # readings of a series; then every second change is forgotten
 _MAX_READINGS = 1_500_000  # of all series, or so many for each: 24 MB; then those with the most forget
 _READINGS_OF_EACH = 500
