@@ -27,7 +27,7 @@ from soakwatch.sources.tables.times import looks_like_time
 STDIN = "-"
 CHUNK_LINES = 20_000
 _SNIFFED = 60
-_BLOCK = 1 << 22  # characters
+_BLOCK = 1 << 20  # characters
 _DELIMITERS = "\t;|,"
 _COMMA_NUMBER = re.compile(r"\s*[+-]?\d+,\d+\s*")
 _GROUPS = re.compile(r"\s*[+-]?\d{1,3}(,\d{3})+\s*")

@@ -67,6 +67,7 @@ def read_table(path: str, target: str, options: Options, progress: Callable[[str
     disordered = repeated = 0
     guesses: dict[str, list[str]] = {}
     axes: dict[bytes, Ints] = {}
+    axis: tuple[Ints, Ints] | None = None
     for column in sorted(gathered.stacks, key=lambda column: column.name not in options.meanings):  # then the guesses
         ordered = in_order(gathered.stacks.pop(column))
         if not ordered.time_ns.size:
@@ -77,9 +78,11 @@ def read_table(path: str, target: str, options: Options, progress: Callable[[str
         if guess and column.name not in guesses.setdefault(guess, []):
             guesses[guess].append(column.name)
         if series is not None:
-            same = hashlib.blake2b(series.time_ns.data, digest_size=16).digest()
-            shared = axes.setdefault(same, series.time_ns)  # most columns of a table have the same times
-            done[series.target, series.metric, series.object] = replace(series, time_ns=shared)
+            if axis is None or axis[0] is not series.time_ns:
+                same = hashlib.blake2b(series.time_ns.data, digest_size=16).digest()
+                axis = series.time_ns, axes.setdefault(same, series.time_ns)
+            # Most columns of a table have the same times.
+            done[series.target, series.metric, series.object] = replace(series, time_ns=axis[1])
     notes.extend(f"{file}: {guess}: {', '.join(columns)}" for guess, columns in guesses.items())
     if disordered:
         notes.append(f"{file}: {disordered} {_lines(disordered)} out of order: sorted by time")

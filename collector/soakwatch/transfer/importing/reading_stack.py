@@ -17,8 +17,8 @@ from soakwatch.record.model import Values
 
 Ints = NDArray[np.int64]
 
-_LOOSE = 16
-"""So many pieces are joined to one: an array of a few numbers takes more for itself than for them."""
+_MANY, _LONG = 16, 1024
+"""So many pieces, or readings, are joined and packed: an array of few numbers takes more for itself than for them."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,11 +54,13 @@ class PackedInts:
 
 @dataclass(slots=True)
 class PackedOnce:
-    """Packs pieces of times and lines; those that many columns share are packed once, and shared by them again."""
+    """Packs and unpacks times and lines; those that many columns share are packed once, and shared by them again."""
 
     _times: Sequence[Ints] = ()
     _lines: Sequence[Ints] = ()
     _packed: tuple[PackedInts, PackedInts] | None = None
+    _pieces: Sequence[tuple[PackedInts, PackedInts]] = ()
+    _unpacked: tuple[Ints, Ints] | None = None
 
     def pack(self, times: Sequence[Ints], lines: Sequence[Ints]) -> tuple[PackedInts, PackedInts]:
         """The pieces joined and packed."""
@@ -67,8 +69,16 @@ class PackedOnce:
             self._times, self._lines = tuple(times), tuple(lines)
         return self._packed
 
+    def unpack(self, pieces: Sequence[tuple[PackedInts, PackedInts]]) -> tuple[Ints, Ints]:
+        """All times and lines of these pieces."""
+        if self._unpacked is None or not _same(pieces, self._pieces):
+            self._unpacked = None  # before the others are made
+            times, lines = (np.concatenate([piece[which].numbers() for piece in pieces]) for which in (0, 1))
+            self._pieces, self._unpacked = tuple(pieces), (times, lines)
+        return self._unpacked
 
-def _same(some: Sequence[Ints], others: Sequence[Ints]) -> bool:
+
+def _same(some: Sequence[object], others: Sequence[object]) -> bool:
     return len(some) == len(others) and all(one is other for one, other in zip(some, others, strict=True))
 
 
@@ -77,7 +87,10 @@ class ReadingStack:
     """The readings of one column, added piece by piece."""
 
     _once: PackedOnce
-    _packed: list[tuple[PackedInts, PackedInts, Values]] = field(default_factory=list)
+    _pieces: list[tuple[PackedInts, PackedInts]] = field(default_factory=list)
+    _held: Values = field(default_factory=lambda: np.empty(0))
+    _size: int = 0
+    _loose: int = 0
     _times: list[Ints] = field(default_factory=list)
     _lines: list[Ints] = field(default_factory=list)
     _values: list[Values] = field(default_factory=list)
@@ -87,18 +100,30 @@ class ReadingStack:
         self._times.append(time_ns)
         self._lines.append(line)
         self._values.append(value)
-        if len(self._times) >= _LOOSE:
+        self._loose += value.size
+        if len(self._times) >= _MANY or self._loose >= _LONG:
             self._pack()
 
     def emptied(self) -> tuple[Ints, Ints, Values]:
         """All times, lines and values in the order in which they came; nothing is left."""
-        if self._times:
-            self._pack()
-        pieces, self._packed = self._packed, []
-        times = np.concatenate([time.numbers() for time, _, _ in pieces])
-        lines = np.concatenate([line.numbers() for _, line, _ in pieces])
-        return times, lines, unified([value for _, _, value in pieces])
+        self._pack()
+        pieces, value, size = self._pieces, self._held, self._size
+        self._pieces, self._held, self._size = [], np.empty(0), 0
+        value.resize(size, refcheck=False)
+        return *self._once.unpack(pieces), value
 
     def _pack(self) -> None:
-        self._packed.append((*self._once.pack(self._times, self._lines), unified(self._values)))
-        self._times, self._lines, self._values = [], [], []
+        if not self._times:
+            return
+        self._pieces.append(self._once.pack(self._times, self._lines))
+        joined = unified(self._values)
+        if not self._size or joined.dtype != self._held.dtype:
+            before = [self._held[: self._size]] if self._size else []
+            self._held, self._size = unified([*before, joined]).copy(), self._size + joined.size
+        else:
+            end = self._size + joined.size
+            if end > self._held.size:  # in place: pieces that are joined at the end would take the memory twice
+                self._held.resize(max(end, self._held.size * 9 // 8), refcheck=False)
+            self._held[self._size : end] = joined
+            self._size = end
+        self._times, self._lines, self._values, self._loose = [], [], [], 0

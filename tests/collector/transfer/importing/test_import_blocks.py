@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import random
+import tracemalloc
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -208,3 +209,17 @@ def test_an_error_far_down_is_named_with_its_line(tmp_path: Path, monkeypatch: p
         read_table(str(file), "fw", Options())
     file.write_text("\n".join(changed(wide(lines=5000), l3001=at(3001, "1,oops,3,a,b"))))
     assert any("(line 3001: 'oops')" in note for note in read_table(str(file), "fw", Options()).notes)
+
+
+def test_a_reading_takes_little_more_memory_than_its_number(tmp_path: Path) -> None:
+    """A table of a hundred million samples is imported in a gigabyte: eight bytes each, and none for regular times."""
+    file = tmp_path / "data.csv"
+    peaks = []
+    for lines in (100_000, 400_000):
+        rows = (f"{T0 + number // 50},imported.signal{number % 50},{number % 977}.5\n" for number in range(lines))
+        file.write_text("time,metric,value\n" + "".join(rows))
+        tracemalloc.start()
+        read_table(str(file), "fw", Options())
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert (peaks[1] - peaks[0]) / 300_000 < 14
