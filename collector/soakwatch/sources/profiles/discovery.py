@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import ParamSpec, TypeVar
 
@@ -144,7 +143,8 @@ class _Finder:
         scalars = await self._asker.get(whole) if whole else {}
         tree = await run_in_thread_if_large(len(values), by_column, bases, values)
         self.totals |= {base: len(rows) for base, rows in tree.items()}
-        return {group.name: await self._draft(GroupRows(group, tree, scalars, self._kept), values) for group in groups}
+        every = {**values, **scalars}
+        return {group.name: await self._draft(GroupRows(group, tree, scalars, self._kept), every) for group in groups}
 
     async def _draft(self, rows: GroupRows, values: Mapping[str, Value]) -> Draft:
         group = rows.group
@@ -165,18 +165,15 @@ class _Finder:
         rows.narrow()
         if group.watch == INTERFACE and self._interfaces is not None:
             watch_interfaces(rows, self._interfaces)
-        every: ChainMap[str, Value] = ChainMap(rows.joined_values, _dict(rows.scalars), _dict(values))
-        return await run_in_thread_if_large(len(rows.indexes) * len(group.lines), draft, rows, every)
+        if rows.joined_values:
+            values = {**values, **rows.joined_values}
+        return await run_in_thread_if_large(len(rows.indexes) * len(group.lines), draft, rows, values)
 
     async def _joined(self, wanted: Mapping[str, Sequence[str]], bases: tuple[str, ...]) -> Mapping[str, Value]:
         oids = dict.fromkeys(oid for row in wanted.values() for oid in row)
         if not oids:
             return {}
         return await (self._asker.get(tuple(oids)) if len(oids) <= MAX_JOINS_BY_GET else self._asker.walk(bases))
-
-
-def _dict(values: Mapping[str, Value]) -> dict[str, Value]:
-    return values if isinstance(values, dict) else dict(values)
 
 
 def _gone(

@@ -49,6 +49,7 @@ class GroupRows:
     indexes: list[str] = field(default_factory=list)
     joined: dict[str, dict[str, NameSource]] = field(default_factory=dict)  # join -> index of the row -> cell
     joined_values: dict[str, Value] = field(default_factory=dict)  # values of joins by OID
+    rendered: dict[str, dict[str, str]] = field(default_factory=dict)  # template -> index -> text, once all is walked
     doubted: set[str] = field(default_factory=set)  # OIDs that stand at 0 while a twin of theirs counts
     active: set[str] = field(default_factory=set)  # columns of several OIDs that count in some row
     distrusted: set[str] = field(default_factory=set)  # columns of which that is so, and which count in no row
@@ -123,6 +124,10 @@ class GroupRows:
         having = [base for base in bases if index in self.tree.get(base, ())]
         if not having:
             return None
+        if len(bases) == 1:  # nothing to choose from
+            oid = intern(f"{having[0]}.{index}")
+            doubted = oid in self.doubted and oid in self.kept
+            return None if doubted else NameSource(name, oid, column, self._twin(column, having[0], index))
         sound = [base for base in having if _numeric(self.tree[base][index])] if len(having) > 1 else having
         best = next((base for base in sound if f"{base}.{index}" in self.kept), None)
         if best is not None and f"{best}.{index}" in self.doubted:
@@ -130,9 +135,7 @@ class GroupRows:
         if best is None:
             trusted = (b for b in sound if b not in self.distrusted and f"{b}.{index}" not in self.doubted)
             best = next(trusted, (sound or having)[0])
-        return NameSource(
-            name, intern(f"{best}.{index}"), column, self._twin(column, best, index)
-        )  # one for all devices
+        return NameSource(name, intern(f"{best}.{index}"), column, self._twin(column, best, index))
 
     def _twin(self, column: TableColumn, base: str, index: str) -> str | None:
         """The 32-bit counter that stands at 0 beside a 64-bit one that does too, on a device whose 64-bit column never
@@ -219,7 +222,10 @@ class GroupRows:
         return built
 
     def _render(self, template: Template, index: str) -> str:
-        return template.render(index, lambda name: self.text(name, index)) or index or "all"
+        known = self.rendered.setdefault(template.text, {})  # the lines of a table have most of their labels in common
+        if index not in known:
+            known[index] = template.render(index, lambda name: self.text(name, index)) or index or "all"
+        return known[index]
 
     def objects(self, line: MetricLine) -> dict[str, str]:
         """The object of each row for a line."""

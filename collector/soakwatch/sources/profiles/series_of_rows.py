@@ -69,7 +69,7 @@ def draft(rows: GroupRows, values: Mapping[str, Value]) -> Draft:
             object_label = intern(objects[key].get(index, "") if line.over is None else _fixed(line))
             want = WantedSeries(
                 line,
-                intern(object_label),
+                object_label,
                 tuple(cells[name][index] for name in names if index in cells[name]),
                 line.value,
             )

@@ -14,7 +14,7 @@ from soakwatch.sources.transport.snmp.snmp_connection import Value
 from soakwatch.sources.transport.snmp.snmp_errors import NO_SUCH_NAME, TOO_BIG, FailureKind, SnmpPollError, status_name
 
 RETRY_S = 600.0
-_MAX_REPETITIONS = 50
+_MAX_REPETITIONS = 150  # of a table that has more rows: some 3 kB of counters, which gufo-snmp has room for
 _MAX_COLUMNS = 1000
 _MAX_OVERSIZED = 1000
 _MAX_REFUSALS = 10_000
