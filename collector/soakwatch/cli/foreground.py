@@ -38,7 +38,7 @@ from soakwatch.engine.promises import Promises
 from soakwatch.engine.provable import provable_so_far
 from soakwatch.engine.soak import Soak
 from soakwatch.engine.start import resume, utc_text
-from soakwatch.engine.start_warnings import StartWarnings, start_warnings
+from soakwatch.engine.start_warnings import start_warnings
 from soakwatch.judge.live.client import JudgeProcess, warm_judge
 from soakwatch.judge.verdict import Verdict
 from soakwatch.plan.web import WebPlan
@@ -57,7 +57,7 @@ from soakwatch_model.event import Event
 
 DRAW_EVERY_S = 1.0
 _SECOND_POLLS_S = 2.0  # rates and utilisations exist from the second poll on
-_FIRST_LOOKS = 10  # seconds after the start within which every source should have been polled once
+_FIRST_LOOKS = 15  # seconds after the start within which every source should have been polled once
 
 
 def run_to_the_end(
@@ -328,14 +328,15 @@ async def _warn_of_what_is_missing(soak: Soak, clock: Clock, console: CommandCon
     if soak.context.resumed:
         return
     await asyncio.sleep(max(0.0, (soak.context.start_ns - clock.now_ns()) * 1e-9))
-    look = StartWarnings((), complete=False)
     for _ in range(_FIRST_LOOKS):
         await asyncio.sleep(1.0)
-        with suppress(RecordError):
-            look = await asyncio.to_thread(start_warnings, soak.context.plan, soak.context.folder)
-            if look.complete:
-                break
-    for sentence in look.sentences:
+        if all(source.due for source in soak.status().sources):
+            break
+    await asyncio.sleep(1.0)  # the record has them a second later
+    sentences: tuple[str, ...] = ()
+    with suppress(RecordError):
+        sentences = await asyncio.to_thread(start_warnings, soak.context.plan, soak.context.folder)
+    for sentence in sentences:
         console.say(f"warning: {sentence}")
         now_ns = clock.now_ns()
         with suppress(RecordError):

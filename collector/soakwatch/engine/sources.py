@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,35 @@ from soakwatch_model.roles import DUT, GENERATOR, MONITOR
 from soakwatch_model.sample import NOTHING, Poll, PollOutcome
 
 MAX_ALIGNMENT_NS = 1_000_000_000  # an hourly poll does not wait for the full hour
+TOGETHER = 25
+"""So many sources of a plan are due at the same moment: twice as many and more are spread over their interval. All at
+once they would wait for each other; each on its own would cost the monitor half as much again."""
+MAX_SPREAD_NS = 10 * 10**9  # the first poll of none is later than this
+_STEP_NS = 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """The place of a source among all those of a plan."""
+
+    number: int
+    count: int
+
+    def offset_ns(self, interval_ns: int) -> int:
+        """How much later than the first it is due: a fleet spreads its polls, so that neither the monitor nor a path
+        that the devices share has to carry them all at once.
+
+        >>> [Turn(number, 100).offset_ns(10**9) / 1e9 for number in (0, 24, 25, 99)], Turn(30, 49).offset_ns(10**9)
+        ([0.0, 0.0, 0.25, 0.75], 0)
+        """
+        groups = self.count // TOGETHER
+        if groups < 2:
+            return 0
+        group = min(self.number // TOGETHER, groups - 1)
+        return group * min(interval_ns, MAX_SPREAD_NS) // groups // _STEP_NS * _STEP_NS
+
+
+ALONE = Turn(0, 1)
 
 
 class Sources:
@@ -44,15 +74,20 @@ class Sources:
         self._machine = machine
         self.first_polls, self.triggers = FirstPolls(), RecorderTriggers(context.unwatched_ns)
         self.polled: list[PolledSource] = []
+        self._turns: dict[int, Turn] = {}  # by the source's id
         self.reporters: list[Reporter] = []
 
     async def open(self, stack: AsyncExitStack, loads: LoadController, end_ns: int) -> None:
         """Registers them in the record; nothing is polled yet. Raises RecordError."""
         begin_ns = max(self._clock.now_ns(), self._context.start_ns)
-        for target in self._context.plan.targets:
+        targets, number = self._context.plan.targets, 0
+        count = sum(len(target.sources) for target in targets)
+        for target in targets:
             await self._out.queue.call(self._out.record.target, target.name, target.role)
             for label, planned in labelled(target.sources):
-                await self._open(stack, target, label, planned, loads, begin_ns, end_ns)
+                turn = Turn(number, count) if target.role != GENERATOR else ALONE
+                await self._open(stack, target, label, planned, loads, begin_ns, end_ns, turn)
+                number += 1
         await self._open_own(stack, begin_ns, end_ns)
 
     async def _open(
@@ -64,12 +99,14 @@ class Sources:
         loads: LoadController,
         begin_ns: int,
         end_ns: int,
+        turn: Turn,
     ) -> None:
         context, config, generator = self._context, planned.config, target.role == GENERATOR
         interval_ns = round(config.interval * 1e9)
         source = await self._out.queue.call(
             self._out.record.source, target.name, planned.poller, label, interval_ns, config.required
         )
+        self._turns[source.id] = turn
         site = SourceContext(
             target.name,
             target.role,
@@ -132,7 +169,7 @@ class Sources:
     def _grid_begin_ns(self, source: Source, begin_ns: int) -> int:
         """The first due time from ``begin_ns`` on; in a resumed run on the source's former grid."""
         if self._context.last_due_ns is None:
-            return _anchor(begin_ns, source.interval_ns * 1e-9)
+            return self._anchor_ns(source, begin_ns)
         first_ns = self._first_open_ns(source, self._context.last_due_ns)
         return first_ns + max(0, -(-(begin_ns - first_ns) // source.interval_ns)) * source.interval_ns
 
@@ -140,8 +177,12 @@ class Sources:
         """The first due time without a poll in the record."""
         last_ns = last_due_ns.get(source.id)
         if last_ns is None:
-            return _anchor(self._context.start_ns, source.interval_ns * 1e-9)
+            return self._anchor_ns(source, self._context.start_ns)
         return last_ns + source.interval_ns
+
+    def _anchor_ns(self, source: Source, begin_ns: int) -> int:
+        aligned_ns = aligned(begin_ns, min(source.interval_ns, MAX_ALIGNMENT_NS))
+        return aligned_ns + self._turns.get(source.id, ALONE).offset_ns(source.interval_ns)
 
     def _gap(self, source: Source, until_ns: int) -> Sequence[Poll]:
         """The polls that were due while no monitor ran, as gaps with their reason."""
@@ -157,10 +198,6 @@ class Sources:
 def _is_here(planned: SourcePlan) -> bool:
     """True if a source is this machine, so that its fingerprint is the monitor's as well."""
     return planned.poller == "local" and getattr(planned.config, "root", "/") == "/"
-
-
-def _anchor(begin_ns: int, interval_s: float) -> int:
-    return aligned(begin_ns, min(round(interval_s * 1e9), MAX_ALIGNMENT_NS))
 
 
 def _answered_ns(folder: Path, source: int) -> NDArray[np.int64]:

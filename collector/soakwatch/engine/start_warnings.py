@@ -7,7 +7,6 @@ on, since each may come right, and its findings say it again at the end.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from soakwatch.core.text import prefixed
@@ -18,33 +17,16 @@ from soakwatch_model.sample import Poll, PollOutcome, Sample, object_labels
 
 FULL = 0.95
 """Share used from which a file system counts as full."""
-_BATCHES = 20  # of 1,000 polls: some seconds of a very large run
 _NOT_PERMITTED = ("permission", "permitted", "privilege", "denied", "CAP_")
 _USED, _SIZE = "system.filesystem.usage", "system.filesystem.limit"
 
 
-@dataclass(frozen=True, slots=True)
-class StartWarnings:
-    """Warnings, and whether every source had been polled by then."""
-
-    sentences: tuple[str, ...]
-    complete: bool
-
-
-def start_warnings(plan: Plan, record: Path) -> StartWarnings:
+def start_warnings(plan: Plan, record: Path) -> tuple[str, ...]:
     """Warnings from the first polls in a record. Raises RecordError."""
     with RecordView.open(record) as view:
-        sources = {source.id: source for source in view.sources()}
-        first: dict[int, Poll] = {}
-        cursor = ""
-        for _ in range(_BATCHES):
-            polls, cursor = view.polls_after(cursor, 1000)
-            for poll in polls:
-                first.setdefault(poll.source, poll)
-            if not polls or first.keys() == sources.keys():
-                break
-    sentences = tuple(dict.fromkeys(_sentences(plan, sources, first)))
-    return StartWarnings(sentences, complete=sources.keys() == first.keys())
+        return tuple(
+            dict.fromkeys(_sentences(plan, {source.id: source for source in view.sources()}, view.first_polls()))
+        )
 
 
 def _sentences(plan: Plan, sources: Mapping[int, Source], first: Mapping[int, Poll]) -> Iterable[str]:
@@ -55,12 +37,12 @@ def _sentences(plan: Plan, sources: Mapping[int, Source], first: Mapping[int, Po
         for fault in poll.answer.faults:
             if any(word in fault.text for word in _NOT_PERMITTED):
                 yield prefixed(source.target, source.name, f"not read: {fault.text}")
+    samples: dict[str, list[Sample]] = {}
+    for number, poll in first.items():
+        samples.setdefault(sources[number].target, []).extend(poll.answer.samples)
     for target in plan.targets:
-        own = [
-            sample for n, poll in first.items() if sources[n].target == target.name for sample in poll.answer.samples
-        ]
-        yield from _absent(target, own)
-        yield from _full(target.name, own)
+        yield from _absent(target, samples.get(target.name, ()))
+        yield from _full(target.name, samples.get(target.name, ()))
 
 
 def _absent(target: TargetPlan, samples: Iterable[Sample]) -> Iterable[str]:

@@ -67,6 +67,11 @@ class Replay:
         read[stretch.source] = stretch.first_seq + high - 1
         return self._polls(stretch, low, high), cursor_text(read)
 
+    def first(self, source: int) -> Poll | None:
+        """The first poll of a source; None before it."""
+        stretch = self._next_chunk([source], {}) or self._next_recent([source], {})
+        return None if stretch is None else self._polls(stretch, 0, 1)[0]
+
     def _next_chunk(self, sources: Sequence[int], read: Mapping[int, int]) -> _DecodedPolls | None:
         """The oldest chunk of any source that has not been read to its end."""
         rows = [

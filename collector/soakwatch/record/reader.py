@@ -286,9 +286,15 @@ class RecordView:
         if limit < 1:
             raise ValueError("limit must be at least 1")
         with self._reading() as sql:
-            if self._replay is None:
-                self._replay = Replay(sql, self._columns)
+            self._replay = self._replay or Replay(sql, self._columns)
             return self._replay.after(cursor, limit)
+
+    def first_polls(self) -> Mapping[int, Poll]:
+        """The first poll of each source that was polled, by the source's id; without faults, see ``faults``."""
+        with self._reading() as sql:
+            self._replay = self._replay or Replay(sql, self._columns)
+            polls = [self._replay.first(source.id) for source in self.sources()]
+        return {poll.source: poll for poll in polls if poll is not None}
 
     def check(self) -> Checked:
         """Whether everything is as it was written and sealed; reads all of the record."""
