@@ -130,7 +130,7 @@ def test_what_was_answered_at_its_size_is_not_asked_for_in_parts_after_a_loss(*,
             options = SessionOptions("gufo", share_s=0.1, retries=0, repetitions=20)
             session = Session(Access("127.0.0.1", port, "2c", community="public"), options)
             stack.push_async_callback(session.close)
-            for lose in (0, 0, 0, 0, 1, 0):  # the size of walks grows for some time
+            for lose in (*[0] * 7, 1, 0):  # the size of walks grows for some time
                 lost, before = lose, double.asked
                 values = await (session.walk([column], soon()) if walked else session.get(oids, soon()))
                 assert len(values) == 120
