@@ -2,7 +2,7 @@
 
     python tests/bench/snmp_fleet.py [--devices 100] [--interval 10] [--seconds 90] [--version 3]
 
-Four real net-snmpds answer, each as many devices; each device is asked for 200 counters. The polls and how late they
+Real net-snmpds answer, each as 25 to 125 devices; each device is asked for 200 counters. The polls and how late they
 began are read from the record; CPU and memory are the kernel's. Prints a table of Markdown, asserts nothing.
 """
 
@@ -26,7 +26,8 @@ from tests.bench.snmp_rivals import cpu_s, ended
 from soakwatch.record import RecordView
 from soakwatch_model.sample import Poll, PollOutcome
 
-AGENTS = 4
+AGENTS = 4  # at least: each can be as many as ``DEVICES_EACH``
+DEVICES_EACH = 125
 WARM_S = 20.0  # all are surveyed in it
 SLOW_NS = 10**9
 
@@ -47,11 +48,14 @@ def main() -> int:
 
 def measure(options: argparse.Namespace, folder: Path, stack: ExitStack) -> None:
     """One run, and its table."""
-    agents = stage.agents(stack, folder, AGENTS)
+    agents = stage.agents(stack, folder, max(AGENTS, options.devices // DEVICES_EACH))
     profiles = stage.profile(folder / "profiles")
     targets = {}
     for number in range(options.devices):
-        keys = {**stage.keys(agents[number % AGENTS], options.version, profiles), "interval": f"{options.interval:g}s"}
+        keys = {
+            **stage.keys(agents[number % len(agents)], options.version, profiles),
+            "interval": f"{options.interval:g}s",
+        }
         targets[f"sw{number:03}"] = {"role": "dut", "sources": [{"snmp": keys}]}
     (folder / "plan.yaml").write_text(json.dumps({"name": "fleet", "phases": [{"soak": "1h"}], "targets": targets}))
     command = [str(Path(sys.executable).with_name("soakwatch")), "run", "plan.yaml", "--into", "run"]
