@@ -27,8 +27,10 @@ from functools import partial
 from pathlib import Path
 
 import duckdb
+import psutil
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
+from tests.bench.cluster import workers
 from tests.bench.judge import make
 
 from soakwatch.judge.record_verdict import judge_record
@@ -226,6 +228,40 @@ def judge(place: Path, given: argparse.Namespace) -> None:
         )
 
 
+def dask(place: Path, given: argparse.Namespace) -> None:
+    """What 1, 2 and 4 workers of dask take of CPU, and what driver and scheduler take beside them.
+
+    Few machines have a free core for each worker. Where there is one, 4 workers judge as fast as their CPU allows if
+    driver and scheduler take less for a record than a quarter of what a worker does: all are shown. Each way is
+    measured when its workers have judged all records once, so that their imports are in no figure.
+    """
+    print("| judge --on dask | CPU s a run, workers | driver | scheduler | wall s a run | of linear, by CPU |")
+    print("|---|--:|--:|--:|--:|--:|")
+    alone_s = 0.0
+    for count in (1, 2, 4):
+        with workers(place / f"dask-{count}", count) as servers:
+            line: list[str | Path] = [SOAKWATCH, "judge", place / "runs", "--on", servers.address]
+            measured(line, place, frozenset({0, 1, 3}))
+            assert servers.scheduler is not None
+            theirs, middle = [each.pid for each in servers.workers.values()], [servers.scheduler.pid]
+            figures = []
+            for _ in range(given.repeats):
+                before = cpu_of(theirs), cpu_of(middle)
+                took = measured(line, place, frozenset({0, 1, 3}))
+                after = cpu_of(theirs), cpu_of(middle)
+                figures.append((after[0] - before[0], took.cpu_s, after[1] - before[1], took.wall_s))
+            work, driver, scheduler, wall = (sorted(column) for column in zip(*figures, strict=True))
+        each = [[value / given.runs for value in column] for column in (work, driver, scheduler, wall)]
+        alone_s = alone_s or statistics.median(each[0])
+        cells = " | ".join(map(spread, each))
+        print(f"| workers: {count} | {cells} | {alone_s / statistics.median(each[0]):.2f} |", flush=True)
+
+
+def cpu_of(pids: Sequence[int]) -> float:
+    """The CPU seconds of processes so far."""
+    return sum(sum(psutil.Process(pid).cpu_times()[:2]) for pid in pids)
+
+
 def main() -> None:
     """Run the bench."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -237,7 +273,7 @@ def main() -> None:
     parser.add_argument("--interval", type=float, default=60.0, help="seconds from one reading to the next")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--keep", type=Path, help="where records and archive are made, or are already")
-    parser.add_argument("--only", choices=["add", "query", "judge"], action="append", help="may be repeated")
+    parser.add_argument("--only", choices=["add", "query", "judge", "dask"], action="append", help="may be repeated")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="soakwatch-bench-") as scratch:
         place = (given.keep or Path(scratch)).absolute()
@@ -250,7 +286,7 @@ def main() -> None:
             f" {len(os.sched_getaffinity(0))} processors, load {os.getloadavg()[0]:.1f}\n",
             flush=True,
         )
-        for name, part in (("add", add), ("query", query), ("judge", judge)):
+        for name, part in (("add", add), ("query", query), ("judge", judge), ("dask", dask)):
             if not given.only or name in given.only:
                 part(place, given)
                 print(flush=True)

@@ -18,7 +18,7 @@ from soakwatch.transfer.archive.state import (
     DRAFTS,
     Archive,
     ListedFile,
-    clear_drafts,
+    clear_unlisted,
     drafts,
     inside,
     not_written,
@@ -30,6 +30,8 @@ from soakwatch.transfer.archive.tables import INDEX, Table
 
 _TOGETHER = 50
 """Runs that become part of the archive at once: a kill costs the work on so many."""
+_LARGE = 4
+"""A file with so many times the rows of all smaller ones is left as it is."""
 MANY_FILES = 16
 """Files of one night and table beyond which they are merged into one."""
 
@@ -68,31 +70,33 @@ def add_runs(
         archive = found
         with opened(archive, NO_FILTERS) as database:
             known = database.known()
-        removed = clear_drafts(archive, frozenset(path for run in known.values() for path in run.readings))
+        removed = clear_unlisted(archive, frozenset(path for run in known.values() for path in run.readings))
         drafts(folder)
         added = Added(removed=removed)
-        waiting: dict[str, Staged] = {}
+        waiting: list[Staged] = []
+        handled: dict[str, Staged] = {}
         for staged in _staged(executor, records, folder, {} if again else known, readings=readings):
             one_more()
             if staged.trouble:
                 added = replace(added, failed=(*added.failed, staged))
             elif not staged.parts:
                 added = replace(added, same=(*added.same, staged))
-            elif staged.key in waiting:
-                other = waiting[staged.key].record
+            elif staged.key in handled:
+                other = handled[staged.key].record
                 trouble = f"it is another state of the same run as {other}: name the one that is to be kept"
                 added = replace(added, failed=(*added.failed, replace(staged, trouble=trouble)))
             else:
-                waiting[staged.key] = staged
+                waiting.append(staged)
+                handled[staged.key] = staged
                 if staged.key in known:
                     added = replace(added, replaced=(*added.replaced, staged))
                 else:
                     added = replace(added, new=(*added.new, staged))
             if len(waiting) >= _TOGETHER:
-                archive = _commit(archive, list(waiting.values()), known)
+                archive = _commit(archive, waiting, known)
                 waiting.clear()
         if waiting:
-            _commit(archive, list(waiting.values()), known)
+            _commit(archive, waiting, known)
         shutil.rmtree(folder / DRAFTS, ignore_errors=True)
         return added
 
@@ -149,7 +153,7 @@ def _commit(archive: Archive, runs: Sequence[Staged], known: dict[str, Known]) -
             for table in INDEX.values():
                 before = [file for file in archive.of(table.name) if file.night == night]
                 # Those of a run that comes again must not be kept from before.
-                before = before if again or len(before) >= MANY_FILES else []
+                before = before if again else _to_merge(before)
                 number += 1
                 parts = [folder / DRAFTS / run.parts[table.name] for run in staged]
                 made.append(rewritten(archive, table, night, before, parts, again, number))
@@ -159,16 +163,26 @@ def _commit(archive: Archive, runs: Sequence[Staged], known: dict[str, Known]) -
     after = replace(archive, number=number).with_files(tuple(made), frozenset(gone))
     save(after)
     for run in runs:
-        old = known.get(run.key)
-        gone |= set() if old is None else set(old.readings) - set(run.readings)
         known[run.key] = Known(run.run, run.night, run.content, tuple(run.readings))
         for part in run.parts.values():
             with suppress(OSError):
                 (folder / DRAFTS / part).unlink()
-    for path in gone:
-        with suppress(OSError):
-            inside(folder, path).unlink()
     return after
+
+
+def _to_merge(files: Sequence[ListedFile]) -> list[ListedFile]:
+    """Which files of a night to merge with what comes: none while they are few, else the small ones, so that a large
+    one is not written anew for each small one."""
+    if len(files) < MANY_FILES:
+        return []
+    merged: list[ListedFile] = []
+    rows = 0
+    for file in sorted(files, key=lambda file: file.rows):
+        if len(merged) >= 2 and file.rows > _LARGE * rows:
+            break
+        merged.append(file)
+        rows += file.rows
+    return merged
 
 
 def rewritten(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -69,7 +68,4 @@ def drop_damaged(folder: Path, checked: CheckedArchive, waits: Callable[[], None
                 made.append(listed)
                 gone |= {file.path for file in before}
         save(replace(archive, number=number).with_files(tuple(made), frozenset(gone)))
-        for path in (*gone, *checked.damaged):
-            with suppress(OSError):
-                inside(folder, path).unlink()
         shutil.rmtree(folder / DRAFTS, ignore_errors=True)

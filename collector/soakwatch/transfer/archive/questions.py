@@ -21,8 +21,8 @@ from soakwatch.core.labels import has_labels
 from soakwatch.core.registry import rule_class
 from soakwatch.core.suggest import hint
 from soakwatch.transfer.archive._database import NO_FILTERS, Answer, Database, Filters, Parameters, opened
-from soakwatch.transfer.archive.state import Archive, ArchiveError, load
-from soakwatch.transfer.archive.tables import READINGS, TABLES, Value
+from soakwatch.transfer.archive.state import Archive, ArchiveError, load_whole
+from soakwatch.transfer.archive.tables import INDEX, READINGS, TABLES, Value
 
 UNIT = "unit"
 """The column of the unit of those that are in the unit of their row."""
@@ -140,7 +140,7 @@ def _metrics(question: Question) -> tuple[str, ...]:
 @contextmanager
 def _database(folder: Path, asked: Asked, filters: Filters, *, readings: bool) -> Iterator[tuple[Database, Parameters]]:
     """The tables with the wanted rows, and the parameters of a question."""
-    archive = load(folder)
+    archive = load_whole(folder, frozenset(INDEX))
     releases, others = _releases(archive, asked)
     both = (*releases, *others) if releases else ()
     with opened(archive, replace(filters, releases=both), readings=readings) as database:

@@ -30,6 +30,8 @@ from soakwatch_rules.stats.robust_level import robust_slope
 from soakwatch_rules.stats.time_blocks import blocks, how_many
 from soakwatch_rules.traits import traits_of
 
+Slopes = Mapping[tuple[str, str, str], tuple[Value, Value]]
+"""By target, metric and object of a series: its slope in the whole run, and its unit."""
 _DEVICE = "device"
 _HOUR_S = 3600.0
 _BLOCKS = 48
@@ -202,15 +204,15 @@ def _finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-def finding_rows(view: RecordView, facts: RunFacts) -> list[Row]:
-    """A row for each finding of the final verdict."""
+def finding_rows(view: RecordView, facts: RunFacts, slopes: Slopes) -> list[Row]:
+    """A row for each finding of the final verdict. ``slopes`` are those of the series, with their units."""
     return [
         (
             *facts.of(f.target),
             *(f.rule, f.outcome.value, f.own_outcome.value, grew(f)),
             *(f.metric, f.object, object_labels(f.object).get("process") if "=" in f.object else None),
             *(f.window.begin_ns, f.window.end_ns, f.samples, _finite(f.coverage)),
-            *(_finite(f.measured), _finite(f.limit), f.unit or None),
+            *(_finite(f.measured), _finite(f.limit), f.unit or None, *slopes.get(f.subject, (None, None))),
             *(_finite(f.smallest_detectable), f.detectable_unit or None, f.sentence),
         )
         for f in view.findings(live=False)

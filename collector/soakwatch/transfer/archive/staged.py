@@ -24,10 +24,9 @@ from soakwatch.transfer.archive.rows import (
     series_rows,
 )
 from soakwatch.transfer.archive.state import DRAFTS, READINGS, digest_of
-from soakwatch.transfer.archive.tables import FINDINGS, RUNS, SERIES, Row, Table, arrow
+from soakwatch.transfer.archive.tables import FINDINGS, RUNS, SERIES, Row, Table, Value, arrow
 from soakwatch.transfer.export.readings import Columns, Run
 
-_PHASE = SERIES.names.index("phase")
 _PIECE = 20_000
 """Rows that are held at once."""
 
@@ -100,14 +99,17 @@ def _stage(job: StageJob, view: RecordView) -> Staged:
             if file is not None:
                 files[target] = file
                 drafts[file.path] = draft.name
-    count = 0
+    slopes: dict[tuple[str, str, str], tuple[Value, Value]] = {}
     parts: dict[str, str] = {}
     with _Part(SERIES, folder, unique, parts) as part:
         for row in series_rows(view, facts):
             part.put(row)
-            count += row[_PHASE] == ""
+            about = dict(zip(SERIES.names, row, strict=True))
+            if about["phase"] == "":
+                subject = str(about["target"]), str(about["metric"]), str(about["object"])
+                slopes[subject] = about["per_hour"], about["unit"]
     with _Part(FINDINGS, folder, unique, parts) as part:
-        for row in finding_rows(view, facts):
+        for row in finding_rows(view, facts, slopes):
             part.put(row)
     with _Part(RUNS, folder, unique, parts) as part:
         for row in run_rows(view, facts, verification, job.content, files):
@@ -117,7 +119,7 @@ def _stage(job: StageJob, view: RecordView) -> Staged:
         *(facts.key, facts.run, facts.night, job.content),
         seal_word(verification),
         view.meta("verdict"),
-        count,
+        len(slopes),
         parts,
         drafts,
     )

@@ -126,8 +126,6 @@ def save(archive: Archive) -> None:
     written = _Written(format=_FORMAT, version=VERSION, number=archive.number, files=archive.files)
     draft = archive.folder / f".{STATE}.part"
     try:
-        for folder in sorted({(archive.folder / file.path).parent for file in archive.files}):
-            _sync(folder)
         with draft.open("w", encoding="utf-8") as file:
             file.write(written.model_dump_json(indent=1) + "\n")
             file.flush()
@@ -164,6 +162,7 @@ def settle(draft: Path, place: Path) -> tuple[int, str]:
     _sync(draft)
     place.parent.mkdir(parents=True, exist_ok=True)
     draft.replace(place)
+    _sync(place.parent)
     return place.stat().st_size, digest
 
 
@@ -204,24 +203,23 @@ def drafts(folder: Path) -> Path:
     return place
 
 
-def clear_drafts(archive: Archive, readings: frozenset[str]) -> int:
-    """Removes what an ``archive add`` left that was killed: drafts, and files that are not listed; how many of these.
+def clear_unlisted(archive: Archive, readings: frozenset[str]) -> int:
+    """Removes files that are not the archive's: those that the ``archive add`` before replaced, which a question may
+    have been reading, and what one left that was killed; how many of the latter, 0 if none was.
 
     ``readings`` are the files of readings that rows name.
     """
     place = archive.folder / DRAFTS
-    if not place.exists():
-        return 0
+    killed = place.exists()
+    shutil.rmtree(place, ignore_errors=True)
     listed = {file.path for file in archive.files} | readings
     count = 0
-    for file in sorted(archive.folder.glob("*/**/*.parquet")):
-        path = file.relative_to(archive.folder).as_posix()
-        if file.is_file() and path not in listed and place not in file.parents:
+    for file in archive.folder.glob("*/*=*/**/*.parquet"):
+        if file.relative_to(archive.folder).as_posix() not in listed and file.is_file():
             count += 1
             with suppress(OSError):
                 file.unlink()
-    shutil.rmtree(place, ignore_errors=True)
-    return count
+    return count if killed else 0
 
 
 def wrong_with(archive: Archive, listed: Mapping[str, tuple[int, str]], *, digests: bool) -> dict[str, str]:
@@ -250,6 +248,24 @@ def require_whole(archive: Archive, tables: frozenset[str]) -> None:
     listed = {file.path: (file.bytes, file.sha256) for file in archive.files if file.table in tables}
     for path, why in wrong_with(archive, listed, digests=False).items():
         raise ArchiveError(f"{archive.folder / path} {why}: {remedy(archive)}")
+
+
+def load_whole(folder: Path, tables: frozenset[str]) -> Archive:
+    """The archive in a folder, whose files of these tables are there. Raises ArchiveError.
+
+    A file that is missing may have been replaced just now: then the new list names others.
+    """
+    archive = load(folder)
+    while True:
+        try:
+            require_whole(archive, tables)
+        except ArchiveError:
+            now = load(folder)
+            if now.number == archive.number:
+                raise
+            archive = now
+        else:
+            return archive
 
 
 def remedy(archive: Archive) -> str:
