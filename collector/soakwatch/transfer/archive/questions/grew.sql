@@ -2,44 +2,53 @@
 -- metrics: process.*
 -- in unit: fastest
 -- Undecided is neither: a series that was not judged in the other release is told apart, never taken for one that did
--- not grow.
-WITH here AS (
+-- not grow. First what grew, which is little, then what else was judged of that.
+WITH grown AS (
     SELECT
         metric,
         coalesce(process, object) AS process,
-        list(DISTINCT device ORDER BY device) FILTER (WHERE grew) AS devices,
-        count(DISTINCT device) FILTER (WHERE grew) AS grew_on,
-        count(DISTINCT device) AS judged_on,
-        max(per_hour) FILTER (WHERE grew) AS fastest,
+        list(DISTINCT device ORDER BY device) AS devices,
+        max(per_hour) AS fastest,
         any_value(series_unit) || '/h' AS unit
     FROM findings
-    WHERE grew IS NOT NULL AND (len($releases) = 0 OR list_contains($releases, release))
+    WHERE grew AND (len($releases) = 0 OR list_contains($releases, release))
     GROUP BY ALL
-    HAVING bool_or(grew)
 ),
-there AS (
+judged AS (
     SELECT
         metric,
         coalesce(process, object) AS process,
-        count(DISTINCT device) FILTER (WHERE grew) AS grew_on,
-        count(DISTINCT device) AS judged_on
+        len($releases) = 0 OR list_contains($releases, release) AS here,
+        list_contains($others, release) AS there,
+        device,
+        bool_or(grew) AS grew
     FROM findings
-    WHERE grew IS NOT NULL AND list_contains($others, release)
+    WHERE grew IS NOT NULL AND (metric, coalesce(process, object)) IN (SELECT (metric, process) FROM grown)
+    GROUP BY ALL
+),
+counted AS (
+    SELECT
+        metric,
+        process,
+        count(DISTINCT device) FILTER (WHERE here) AS here_on,
+        count(DISTINCT device) FILTER (WHERE there) AS there_on,
+        coalesce(bool_or(grew) FILTER (WHERE there), false) AS grew_there
+    FROM judged
     GROUP BY ALL
 )
 SELECT
-    here.process,
-    here.metric,
-    here.grew_on AS "grew on",
-    here.judged_on AS "judged on",
-    array_to_string(list_slice(here.devices, 1, 3), ', ') || CASE WHEN here.grew_on > 3 THEN ' …' ELSE '' END AS devices,
-    here.fastest,
-    here.unit,
-    CASE WHEN len($others) > 0 THEN coalesce(there.judged_on, 0) END AS "other: judged on",
-    CASE WHEN len($others) > 0 AND there.judged_on IS NULL
-        THEN here.process || ' grew (' || here.metric || '), and was not judged in ' || array_to_string($others, ', ')
+    process,
+    metric,
+    len(devices) AS "grew on",
+    here_on AS "judged on",
+    array_to_string(list_slice(devices, 1, 3), ', ') || CASE WHEN len(devices) > 3 THEN ' …' ELSE '' END AS devices,
+    fastest,
+    unit,
+    CASE WHEN len($others) > 0 THEN there_on END AS "other: judged on",
+    CASE WHEN len($others) > 0 AND there_on = 0
+        THEN process || ' grew (' || metric || '), and was not judged in ' || array_to_string($others, ', ')
     END AS _unknown
-FROM here
-LEFT JOIN there USING (metric, process)
-WHERE coalesce(there.grew_on, 0) = 0
-ORDER BY here.grew_on DESC, here.process, here.metric
+FROM grown
+JOIN counted USING (metric, process)
+WHERE NOT grew_there
+ORDER BY len(grown.devices) DESC, process, metric
