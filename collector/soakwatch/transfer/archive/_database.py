@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from soakwatch.core.workers.local import processors
-from soakwatch.transfer.archive.state import Archive, ArchiveError, inside, remedy, require_whole
+from soakwatch.transfer.archive.state import Archive, ArchiveError, inside, remedy, require_whole, wrong_with
 from soakwatch.transfer.archive.tables import INDEX, NIGHT, READINGS, Column, Table, Value
 
 if TYPE_CHECKING:
@@ -190,6 +190,11 @@ def _failed(archive: Archive, error: duckdb.Error) -> ArchiveError:
         return ArchiveError("--sql: only the tables of the archive can be read: soakwatch query tables lists them")
     if folder in said:
         return ArchiveError(f"a file of the archive is damaged ({said}): {remedy(archive)}")
+    if not isinstance(error, duckdb.ParserException | duckdb.BinderException | duckdb.CatalogException):
+        # Bytes that were changed within a file make errors of any kind, which do not name it.
+        listed = {file.path: (file.bytes, file.sha256) for file in archive.files}
+        for path, why in wrong_with(archive, listed, digests=True).items():
+            return ArchiveError(f"{archive.folder / path} {why}: {remedy(archive)}")
     return ArchiveError(f"--sql: {said}")
 
 

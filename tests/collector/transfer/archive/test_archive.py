@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 import shutil
 import signal
 import sqlite3
@@ -248,6 +249,26 @@ def test_a_damaged_table_is_noticed(two_releases: Command, tmp_path: Path, table
     done = two_releases("archive", "add", "runs", "--jobs", "1")
     assert done.stdout.startswith("archive: 2 runs added, 2 there already")
     assert len(asked(two_releases, "SELECT DISTINCT key FROM runs")) == 4
+
+
+def test_no_byte_of_a_table_can_be_changed_unnoticed(two_releases: Command, tmp_path: Path) -> None:
+    """A question about it is answered or ends with a sentence that names the file; the check finds every one."""
+    chance = random.Random(3)
+    files = [next((tmp_path / "archive" / table).rglob("*.parquet")) for table in ("runs", "series", "findings")]
+    for turn in range(9):
+        file = files[turn % 3]
+        data = file.read_bytes()
+        place = chance.randrange(len(data) - 20) if turn < 6 else len(data) - 9 - chance.randrange(500)
+        file.write_bytes(data[:place] + bytes(byte ^ 0x5A for byte in data[place : place + 5]) + data[place + 5 :])
+        name = file.relative_to(tmp_path / "archive").parts[0]
+        done = two_releases("query", "--sql", f"SELECT * FROM {name}", "--format", "json")
+        assert done.returncode in {0, 2}, done.stderr
+        if done.returncode == 2:
+            assert "soakwatch archive check archive says what is lost" in done.stderr
+        checked = two_releases("archive", "check")
+        assert (checked.returncode, f"{file.name} was changed since it was written" in checked.stdout) == (1, True)
+        file.write_bytes(data)
+    assert two_releases("archive", "check").returncode == 0
 
 
 def test_damaged_readings_are_noticed(two_releases: Command, tmp_path: Path) -> None:
