@@ -72,3 +72,13 @@ def test_the_load_is_shown_whatever_it_is_made_of() -> None:
     Lines(Console(file=target, width=200)).show(replace(QUIET, load=load))
     assert "load 2,969 packets/s sent, 2,006 packets/s received, 32.17% lost" in target.getvalue()
     assert "requests" not in target.getvalue()
+
+
+def test_what_costs_to_find_out_is_asked_for_a_line_only() -> None:
+    """Between two lines a plain display needs no figures, which are read from the record; a panel always does."""
+    lines = Lines(Console(file=io.StringIO(), width=200))
+    assert lines.in_full(QUIET)
+    lines.show(QUIET)
+    assert not lines.in_full(replace(QUIET, elapsed_s=QUIET.elapsed_s + 1))
+    assert lines.in_full(replace(QUIET, phase="another"))
+    assert lines.in_full(replace(QUIET, elapsed_s=QUIET.elapsed_s + 3600))

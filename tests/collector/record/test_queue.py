@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from collections.abc import Callable
 from contextlib import AsyncExitStack
+from typing import ParamSpec, TypeVar
 
 import pytest
 from tests.commands import MAX_WAIT_S
@@ -16,6 +18,9 @@ from soakwatch.engine import scheduler
 from soakwatch.engine.scheduler import Timers
 from soakwatch.record.queue import MAX_WAITING_SAMPLES, Committer
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class Shelf:
@@ -141,3 +146,50 @@ def test_a_batch_under_way_when_the_run_ends_is_written_once_however_slow_the_di
 
     asyncio.run(main())
     assert [kept.due_ns for kept in slow.kept] == [1, 2]
+
+
+def test_a_commit_checks_writes_and_looks_in_one_visit() -> None:
+    """All that a second needs of the record's thread is one call of it, in that order; a check that says why not stops
+    both others, and an error of the look does not write the batch twice."""
+    shelf, did = Shelf(), [""]
+    why, broken = "", False
+
+    def check() -> str:
+        did.append("check")
+        return why
+
+    def look() -> None:
+        did.append(f"look at {len(shelf.kept)}")
+        if broken:
+            raise RecordError("unreadable")
+
+    class Visited(Committer):
+        visits = 0
+
+        async def call(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+            self.visits += 1
+            return await super().call(work, *args, **kwargs)
+
+    async def main() -> None:
+        nonlocal why, broken
+        async with AsyncExitStack() as stack:
+            committer = Visited(shelf, lambda: 0)
+            await committer.enter(stack)
+            assert await committer.commit(check, look) == ""
+            committer.take(poll(1))
+            assert await committer.commit(check, look) == ""
+            assert did[1:] == ["check", "look at 0", "check", "look at 1"]
+            committer.take(poll(2))
+            why = "the file is gone"
+            assert await committer.commit(check, look) == why
+            assert (did[-1], len(shelf.kept), committer.trouble) == ("check", 1, None)
+            why, broken = "", True
+            with pytest.raises(RecordError, match="unreadable"):
+                await committer.commit(check, look)
+            assert [p.due_ns for p in shelf.kept] == [1, 2]
+            broken = False
+            await committer.commit(check, look)
+            assert [p.due_ns for p in shelf.kept] == [1, 2]
+            assert committer.visits == 5
+
+    asyncio.run(main())
