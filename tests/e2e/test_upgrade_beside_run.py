@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import urllib.request
 import zipfile
 from itertools import pairwise
 from pathlib import Path
@@ -114,6 +115,9 @@ def test_a_run_ends_with_verdict_and_reports_although_its_package_was_replaced(t
     ) as process:
         try:
             wait_until(lambda: _answered(run) or process.poll() is not None, "the first polls")
+            url = (run / "web.url").read_text(encoding="ascii").strip()
+            with urllib.request.urlopen(f"{url}/api/health", timeout=240):  # whoever looks has it started
+                pass
             install(programs, after)
             page = subprocess.run(
                 ["pgrep", "-P", str(process.pid), "-f", "soakwatch.web"], capture_output=True, text=True, check=True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Collection, Iterator
+from importlib import import_module
 from pathlib import Path
 
 from soakwatch.core.errors import PlanError
@@ -41,6 +42,9 @@ def hooks_of(
         from soakwatch.engine.hooks.capturing import Capturing  # imports SSH, which few runs need
 
         capturing = Capturing(plan, folder, notes, redaction)
+    if any(hook.webhook is not None for hook in plan.hooks):
+        for name in ("soakwatch.engine.hooks.webhook", "soakwatch.report.json"):
+            import_module(name)  # now: when a hook needs them Soakwatch may have been replaced on the disk
     around = base_environment(plan, folder)
     return Hooks(plan.hooks, plan.name, around, notes, capturing, redaction, now_ns, known, promises, command)
 
