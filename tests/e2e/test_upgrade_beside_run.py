@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("agent/soakwatch_agent", "collector/soakwatch", "collector/soakwatch_model", "rules/soakwatch_rules")
 PLAN = """\
 name: upgraded
-duration: 20s
+duration: 40s
 targets: {dut: {sources: [{local: {interval: 1s, probes: [cpu, memory]}}]}}
 hooks: [{on: end, run: [echo, verdict]}]
 """

@@ -25,8 +25,8 @@ from soakwatch_model.shown import CPU, LATENCY, LOSS, MEMORY, PROCESS_CPU, PROCE
 from soakwatch_rules.wording.quantities import counted
 
 EVERY_NS = 5 * 10**9
-"""So often the record is read for them, and less often where that takes long."""
-_SHARE = 1 / 500  # of a core, at most
+"""So often the record is read for them, or less often where that costs more than ``_SHARE`` of a core."""
+_SHARE = 1 / 500
 _FRESH_NS, _FRESH_INTERVALS = 30 * 10**9, 3
 _FIRST_NS, _FIRST_READINGS = 60 * 10**9, 10  # the begin, whose median an outlier of the start does not move
 _MAX_SERIES = 200
@@ -59,23 +59,26 @@ class _Reading:
 
 
 class DeviceFigures:
-    """Reads the figures from a record that may still be written. ``now_ns`` is any monotonic clock."""
+    """Reads the figures from a record that may still be written. ``now_ns`` is any monotonic clock, ``cpu_ns`` that of
+    the CPU time of a thread."""
 
-    def __init__(self, folder: Path, now_ns: Callable[[], int]) -> None:
-        self._folder, self._now_ns = folder, now_ns
+    def __init__(
+        self, folder: Path, now_ns: Callable[[], int], cpu_ns: Callable[[], int] = time.thread_time_ns
+    ) -> None:
+        self._folder, self._now_ns, self._cpu_ns = folder, now_ns, cpu_ns
         self._first: dict[SeriesKey, float] = {}
         self._lines: tuple[str, ...] = ()
-        self._next_ns: int | None = None
+        self._due_ns: int | None = None
 
     def lines(self) -> tuple[str, ...]:
         """One line a target: devices first, those whose memory grew most before the others. If the record cannot be
         read, the lines of the last time."""
         now_ns = self._now_ns()
-        if self._next_ns is None or now_ns >= self._next_ns:
-            begun_ns = time.thread_time_ns()
+        if self._due_ns is None or now_ns >= self._due_ns:
+            begun_ns = self._cpu_ns()
             with suppress(RecordError), RecordView.open(self._folder) as view:
                 self._lines = self._of(view)
-            self._next_ns = now_ns + max(EVERY_NS, round((time.thread_time_ns() - begun_ns) / _SHARE))
+            self._due_ns = now_ns + max(EVERY_NS, round((self._cpu_ns() - begun_ns) / _SHARE))
         return self._lines
 
     def _of(self, view: RecordView) -> tuple[str, ...]:

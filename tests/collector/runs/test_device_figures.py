@@ -56,7 +56,7 @@ def test_what_was_not_read_lately_is_left_out(tmp_path: Path) -> None:
 
 def test_the_record_is_read_every_five_seconds_and_what_is_known_outlives_it(tmp_path: Path) -> None:
     now = [T0]
-    figures = DeviceFigures(tmp_path / "run", lambda: now[0])
+    figures = DeviceFigures(tmp_path / "run", lambda: now[0], lambda: 0)
     assert figures.lines() == ()
     _run(tmp_path / "run", 31)
     assert figures.lines() == ()
@@ -65,3 +65,19 @@ def test_the_record_is_read_every_five_seconds_and_what_is_known_outlives_it(tmp
     (tmp_path / "run" / "record.sqlite").rename(tmp_path / "gone")
     now[0] += EVERY_NS
     assert figures.lines()[0] == known
+
+
+def test_a_record_that_is_costly_to_read_is_read_less_often(tmp_path: Path) -> None:
+    """Five seconds for what costs nothing; what takes 0.1 s of CPU rests for 50 s."""
+    now, cpu = [T0], [0]
+
+    def working() -> int:
+        cpu[0] += 10**8
+        return cpu[0]
+
+    _run(tmp_path / "run", 31)
+    figures = DeviceFigures(tmp_path / "run", lambda: now[0], working)
+    for after, read in ((0, 1), (9 * EVERY_NS, 1), (EVERY_NS, 2), (9 * EVERY_NS, 2), (EVERY_NS, 3)):
+        now[0] += after
+        figures.lines()
+        assert cpu[0] == 2 * read * 10**8
