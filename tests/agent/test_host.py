@@ -116,7 +116,7 @@ def test_one_probe_that_fails_hides_no_other(tmp_path: Path) -> None:
 @pytest.mark.parametrize("polls", [100, pytest.param(1000, marks=pytest.mark.slow)])
 def test_polls_leak_nothing(polls: int) -> None:
     """Descriptors and threads of the process are as many after many polls as after two."""
-    host, me = Host(HostContext(watches=(watch_of("python*"),))), psutil.Process()
+    host, me = Host(HostContext(watches=(watch_of(f"pid:{os.getpid()}"),))), psutil.Process()
     for second in range(2):
         host.poll(second * SECOND)
     before = (me.num_fds(), me.num_threads())

@@ -86,12 +86,20 @@ def test_a_poll_opens_few_files(trace: list[str]) -> None:
         trace.clear()
         answer = host.poll(3 * SECOND)
         seen = opened(trace)
-        host.close()
+        assert _kept(child.pid)
         child.kill()
+        child.wait()
+        host.poll(4 * SECOND)
+        assert not _kept(child.pid), "it is gone"
+        host.close()
     assert {"process.memory.usage", "process.open_files", "process.cpu.time"} <= {s.metric for s in answer.samples}
     assert {path for path in seen if path != "/proc/meminfo"} <= {"/proc/pressure/irq"}, seen
     assert len(seen) <= 2, "psutil reads /proc/meminfo itself"
-    assert not [entry for entry in os.listdir("/proc/self/fd") if _of_child(entry, child.pid)]
+
+
+def _kept(pid: int) -> list[str]:
+    """The open descriptors of this process that are of another one."""
+    return [entry for entry in os.listdir("/proc/self/fd") if _of_child(entry, pid)]
 
 
 def _of_child(entry: str, pid: int) -> bool:
