@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from soakwatch_model.series import Floats, Ints, Mask
 from soakwatch_rules.stats.distributions import normal_cdf, student_cdf
 from soakwatch_rules.stats.series_shapes import FAMILIES, PERIODS, RHO, SEEN, ShapeTable, edge, table, whitened
-from soakwatch_rules.stats.stairs import MAX_STEPS, log_placements, stairs
+from soakwatch_rules.stats.stairs import MAX_STEPS, Stairs, log_placements, stairs
 
 _SHIFT: Final = 0.25  # prior probability of one lasting step more than the shape has
 _MIN_WEIGHT: Final = 1e-6
@@ -21,7 +21,7 @@ _FREE: Final = np.array([family.free for family in FAMILIES])
 _TURNS: Final = np.array([family.turns for family in FAMILIES])
 _CYCLE: Final = [family.name for family in FAMILIES].index("cycle")
 _STAIRS, _LEAK_IN_STEPS = ([family.name for family in FAMILIES].index(name) for name in ("stairs", "leak in steps"))
-_SHIFTED: Final = tuple(i for i, family in enumerate(FAMILIES) if family.shift)
+_MEMORY: Final = 0.5 * np.log(1 - RHO**2)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,132 +141,197 @@ def mixture(value: Floats, *, resolution: float = 0.0, quantum: float = 0.0, shi
     y = value - float(np.median(value))
     white = np.stack([whitened(y, rho) for rho in RHO.tolist()])
     white -= np.einsum("rb,rb->r", white, shapes.level)[:, None] * shapes.level
-    seen = np.matmul(shapes.basis, white[:, :, None])[:, :, 0]
-    total = np.einsum("rb,rb->r", white, white)
-    floor = max(resolution, 1e-150) ** 2 * n
-    rest = np.maximum(total[:, None] - np.add.reduceat(seen**2, shapes.first, axis=1), floor)
-    middle = np.add.reduceat(shapes.growth * seen, shapes.first, axis=1)
-    k = shapes.columns + 1
-    freedom = np.maximum(n - k - 1.0, 1.0)
-    scale = np.sqrt(shapes.variance * rest / freedom)
-    memory = 0.5 * np.log(1 - RHO**2)
-    score = -0.5 * n * np.log(rest / n) + memory[:, None] - 0.5 * k * np.log(n) + shapes.prior
-    swing = np.sqrt(sum(np.add.reduceat(shapes.swing[:, :, i] * seen, shapes.first, axis=1) ** 2 for i in (0, 1)))
-    wide = np.broadcast_to
-    parts: list[tuple[NDArray[np.generic], ...]] = [
-        (
-            score + (np.log(1 - _SHIFT) if shifts else 0.0),
-            middle,
-            scale,
-            wide(freedom, score.shape),
-            wide(shapes.family, score.shape),
-            wide(shapes.bends, score.shape),
-            shapes.steep * swing,
-            wide(RHO[:, None], score.shape),
-        )
-    ]
+    fits = _Fits.of(shapes, white, max(resolution, 1e-150) ** 2 * n)
+    parts: list[_Part] = [_Plain(fits, shifts=shifts)]
     if shifts:
-        parts.append(_with_shift(shapes, white, seen, rest, score, floor))
-        parts += _stairs(shapes, white, total, floor, quantum)
-    return _weighed([np.concatenate([part[i].ravel() for part in parts]) for i in range(8)])
+        along = np.matmul(shapes.steps, white[:, :, None])[:, :, 0]
+        parts.append(_Shifted(fits, along))
+        parts += _stairs(fits, along, quantum)
+    return _weighed(parts)
 
 
-def _with_shift(
-    table: ShapeTable, white: Floats, seen: Floats, rest: Floats, score: Floats, floor: float
-) -> tuple[Floats, ...]:
-    """The heaviest shape of each family with one more lasting step, at each place."""
-    n = white.shape[1]
-    best = []
-    for index in _SHIFTED:
-        members = np.flatnonzero(table.family == index)
-        best.append(int(members[int(np.argmax(score[:, members].max(axis=0)))]))
-    heads = np.array(best)
-    taken = np.maximum(table.columns[heads], 1)
-    column = np.concatenate([table.first[m] + np.arange(t) for m, t in zip(heads, taken, strict=True)])
-    first = np.concatenate(([0], np.cumsum(taken)[:-1]))
-    meets, gain = table.meets[:, column], table.growth[:, column, None]
-    along = np.matmul(table.steps, white[:, :, None])[:, None, :, 0]
-    left = along - np.add.reduceat(meets * seen[:, column, None], first, axis=1)
-    size = np.einsum("rpb,rpb->rp", table.steps, table.steps)[:, None, :] - np.add.reduceat(meets**2, first, axis=1)
-    adds = size > 1e-9 * n
-    size = np.where(adds, size, 1.0)
-    height = np.where(adds, left / size, 0.0)
-    spare = np.maximum(rest[:, heads, None] - height * left, floor)
-    crossed = np.add.reduceat(gain * meets, first, axis=1)
-    middle = np.add.reduceat(table.growth[:, column] * seen[:, column], first, axis=1)[:, :, None] - height * crossed
-    k = (table.columns[heads] + 2)[None, :, None]
-    freedom = np.maximum(n - k - 1.0, 1.0)
-    scale = np.sqrt((table.variance[:, heads, None] + crossed**2 / size) * spare / freedom)
-    # the family's whole prior, divided over the places of the step
-    sizes = np.bincount(table.family)[table.family[heads]]
-    prior = table.prior[heads] + np.log(sizes) - np.log(size.shape[2]) + np.log(_SHIFT)
-    memory = 0.5 * np.log(1 - RHO**2)[:, None, None]
-    match = -0.5 * n * np.log(spare / n) + memory - 0.5 * k * np.log(n) + prior[None, :, None]
-    match = np.where(adds, match, -np.inf)
-    wide = np.broadcast_to
-    swing = np.sqrt(
-        sum(
-            (
-                np.add.reduceat(table.swing[:, column, i] * seen[:, column], first, axis=1)[:, :, None]
-                - height * np.add.reduceat(table.swing[:, column, i, None] * meets, first, axis=1)
-            )
-            ** 2
-            for i in (0, 1)
+class _Part(Protocol):
+    """Some shapes of a mixture: all have a score, but only the few that weigh something need the rest."""
+
+    @property
+    def score(self) -> Floats:
+        """The logarithm of the weight, up to a constant; of any number of axes."""
+        ...
+
+    def columns(self, at: Ints) -> tuple[NDArray[np.generic], ...]:
+        """Middle, scale, freedom, family, bend, steepest and correlation of those at flat positions of the score."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Fits:
+    """Every shape of a table fitted to whitened values, by correlation and column or shape.
+
+    ``seen`` are the products with the columns, ``total`` the squares of the values, ``rest`` what a fit leaves of them
+    (at least ``floor``).
+    """
+
+    shapes: ShapeTable
+    seen: Floats
+    total: Floats
+    rest: Floats
+    floor: float
+    n: int
+    score: Floats
+    middle: Floats
+
+    @classmethod
+    def of(cls, shapes: ShapeTable, white: Floats, floor: float) -> _Fits:
+        """The fits to values that are ``white`` for each correlation."""
+        n = white.shape[1]
+        seen = np.matmul(shapes.basis, white[:, :, None])[:, :, 0]
+        total = np.einsum("rb,rb->r", white, white)
+        rest = np.maximum(total[:, None] - np.add.reduceat(seen**2, shapes.first, axis=1), floor)
+        k = shapes.columns + 1
+        score = -0.5 * n * np.log(rest / n) + _MEMORY[:, None] - 0.5 * k * np.log(n) + shapes.prior
+        middle = np.add.reduceat(shapes.growth * seen, shapes.first, axis=1)
+        return cls(shapes, seen, total, rest, floor, n, score, middle)
+
+    def freedom(self, parameters: Ints) -> Floats:
+        """The degrees of freedom that so many parameters leave."""
+        left: Floats = np.maximum(self.n - parameters - 1.0, 1.0)
+        return left
+
+    def over_columns(self, each: Callable[[Ints], Floats], m: Ints) -> Floats:
+        """The sum of ``each`` over the columns of shapes ``m``, in their order."""
+        total = each(self.shapes.first[m])
+        for i in range(1, int(self.shapes.columns[m].max(initial=1))):
+            more = i < self.shapes.columns[m]
+            total = total + np.where(more, each(self.shapes.first[m] + np.where(more, i, 0)), 0.0)
+        return total
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Plain:
+    """The shapes as they are."""
+
+    fits: _Fits
+    shifts: bool
+
+    @property
+    def score(self) -> Floats:
+        result: Floats = self.fits.score + (np.log(1 - _SHIFT) if self.shifts else 0.0)
+        return result
+
+    def columns(self, at: Ints) -> tuple[NDArray[np.generic], ...]:
+        shapes = self.fits.shapes
+        r, m = np.unravel_index(at, self.fits.score.shape)
+        freedom = self.fits.freedom(shapes.columns[m] + 1)
+
+        def swings(i: int) -> Floats:
+            return self.fits.over_columns(lambda c: shapes.swing[r, c, i] * self.fits.seen[r, c], m)
+
+        return (
+            self.fits.middle[r, m],
+            np.sqrt(shapes.variance[r, m] * self.fits.rest[r, m] / freedom),
+            freedom,
+            shapes.family[m],
+            shapes.bends[m],
+            shapes.steep[m] * np.sqrt(swings(0) ** 2 + swings(1) ** 2),
+            RHO[r],
         )
-    )
-    shape = match.shape
-    return (
-        match,
-        middle,
-        scale,
-        wide(freedom, shape),
-        wide(table.family[heads][None, :, None], shape),
-        wide(table.bends[heads][None, :, None], shape),
-        table.steep[heads][None, :, None] * swing,
-        wide(RHO[:, None, None], shape),
-    )
 
 
-def _stairs(
-    table: ShapeTable, white: Floats, total: Floats, floor: float, quantum: float
-) -> Iterator[tuple[Floats, ...]]:
+class _Shifted:
+    """The heaviest shape of each family with one more lasting step, at each place."""
+
+    def __init__(self, fits: _Fits, along: Floats) -> None:
+        shapes, n = fits.shapes, fits.n
+        best = fits.score.max(axis=0)
+        heads = np.array([int(own[int(np.argmax(best[own]))]) for own in shapes.members if own.size])
+        taken = np.maximum(shapes.columns[heads], 1)
+        column = np.concatenate([shapes.first[m] + np.arange(t) for m, t in zip(heads, taken, strict=True)])
+        first = np.concatenate(([0], np.cumsum(taken)[:-1]))
+        meets = shapes.meets[:, column]
+        left = along[:, None] - np.add.reduceat(meets * fits.seen[:, column, None], first, axis=1)
+        size = shapes.step_squares[:, None, :] - np.add.reduceat(meets**2, first, axis=1)
+        adds = size > 1e-9 * n
+        size = np.where(adds, size, 1.0)
+        self._height = np.where(adds, left / size, 0.0)
+        self._spare = np.maximum(fits.rest[:, heads, None] - self._height * left, fits.floor)
+        k = (shapes.columns[heads] + 2)[None, :, None]
+        # the family's whole prior, divided over the places of the step
+        sizes = np.bincount(shapes.family)[shapes.family[heads]]
+        prior = shapes.prior[heads] + np.log(sizes) - np.log(size.shape[2]) + np.log(_SHIFT)
+        match = -0.5 * n * np.log(self._spare / n) + _MEMORY[:, None, None] - 0.5 * k * np.log(n) + prior[None, :, None]
+        self.score: Floats = np.where(adds, match, -np.inf)
+        self._fits, self._heads, self._size = fits, heads, size
+
+    def columns(self, at: Ints) -> tuple[NDArray[np.generic], ...]:
+        """See ``_Part``."""
+        fits, shapes = self._fits, self._fits.shapes
+        r, h, p = np.unravel_index(at, self.score.shape)
+        m, height = self._heads[h], self._height[r, h, p]
+        crossed = fits.over_columns(lambda c: shapes.growth[r, c] * shapes.meets[r, c, p], m)
+        freedom = fits.freedom(shapes.columns[m] + 2)
+
+        def swings(i: int) -> Floats:
+            own = fits.over_columns(lambda c: shapes.swing[r, c, i] * fits.seen[r, c], m)
+            return own - height * fits.over_columns(lambda c: shapes.swing[r, c, i] * shapes.meets[r, c, p], m)
+
+        return (
+            fits.middle[r, m] - height * crossed,
+            np.sqrt((shapes.variance[r, m] + crossed**2 / self._size[r, h, p]) * self._spare[r, h, p] / freedom),
+            freedom,
+            shapes.family[m],
+            shapes.bends[m],
+            shapes.steep[m] * np.sqrt(swings(0) ** 2 + swings(1) ** 2),
+            RHO[r],
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Stairs:
+    """Some number of steps."""
+
+    score: Floats
+    stairs: Stairs
+    n: int
+
+    def columns(self, at: Ints) -> tuple[NDArray[np.generic], ...]:
+        own = self.stairs
+        habits = [own.habit(r) for r in at.tolist()]
+        goes_on = np.array([habit is not None for habit in habits], dtype=np.bool_)
+        rate, error = (np.array([0.0 if habit is None else habit[i] for habit in habits]) for i in (0, 1))
+        freedom = np.where(goes_on, own.steps - 1.0, self.n - own.steps - 2.0)
+        return (
+            rate,
+            error,
+            np.maximum(freedom, 1.0),
+            np.where(goes_on, _LEAK_IN_STEPS, _STAIRS),
+            (own.last[at] + edge(self.n)) / self.n,
+            np.zeros(at.size),
+            RHO[at],
+        )
+
+
+def _stairs(fits: _Fits, along: Floats, quantum: float) -> Iterator[_Stairs]:
     """Two to six steps; each number has its share of the family's prior, divided over all places of the steps."""
-    n, places = white.shape[1], table.steps.shape[1]
+    n, places = fits.n, fits.shapes.steps.shape[1]
     weights = np.array([family.prior for family in FAMILIES])
     prior = float(np.log(weights[_STAIRS] / weights.sum() / (MAX_STEPS - 1)))
-    along = np.matmul(table.steps, white[:, :, None])[:, :, 0]
-    memory = 0.5 * np.log(1 - RHO**2)
-    for match in stairs(along, table.gram, total, n, floor, quantum):
+    for match in stairs(along, fits.shapes.gram, fits.total, n, fits.floor, quantum):
         k = match.steps + 1
-        rest = np.maximum(total - match.explained, floor)
-        score = -0.5 * n * np.log(rest / n) + memory - 0.5 * k * np.log(n)
-        score = score + prior + match.spread - log_placements(places, match.steps)
-        none, freedom = np.zeros_like(rest), np.where(match.goes_on, match.steps - 1.0, n - k - 1.0)
-        yield (
-            score,
-            np.where(match.goes_on, match.rate, 0.0),
-            np.where(match.goes_on, match.error, 0.0),
-            np.maximum(freedom, 1.0),
-            np.where(match.goes_on, _LEAK_IN_STEPS, _STAIRS),
-            (match.last + edge(n)) / n,
-            none,
-            np.asarray(RHO),
-        )
+        rest = np.maximum(fits.total - match.explained, fits.floor)
+        score = -0.5 * n * np.log(rest / n) + _MEMORY - 0.5 * k * np.log(n)
+        yield _Stairs(score + prior + match.spread - log_placements(places, match.steps), match, n)
 
 
-def _weighed(columns: list[Floats]) -> Mixture:
-    score, middle, scale, freedom, family, bend, steepest, rho = columns
+def _weighed(parts: Sequence[_Part]) -> Mixture:
+    score = np.concatenate([part.score.ravel() for part in parts])
     weight = np.exp(score - score.max())
     weight /= weight.sum()
     kept = weight > _MIN_WEIGHT
     weight = weight[kept] / weight[kept].sum()
-    return Mixture(
-        weight,
-        middle[kept],
-        scale[kept],
-        freedom[kept],
-        family[kept].astype(np.int64),
-        bend[kept],
-        steepest[kept],
-        float(weight @ rho[kept]),
+    ends = np.cumsum([part.score.size for part in parts])
+    chosen = [np.flatnonzero(own) for own in np.split(kept, ends[:-1])]
+    columns = [part.columns(at) for part, at in zip(parts, chosen, strict=True) if at.size]
+    middle, scale, freedom, family, bend, steepest, rho = (
+        np.concatenate(column) for column in zip(*columns, strict=True)
     )
+    return Mixture(weight, middle, scale, freedom, family.astype(np.int64), bend, steepest, float(weight @ rho))

@@ -76,7 +76,8 @@ class ShapeTable:
     ``growth[r, c] · basis[r, c] · whitened value`` over a shape's columns; its variance is ``variance[r, m]`` times
     that of the errors. ``swing`` likewise gives sine and cosine of a cycle (the first for half a wave, zero for other
     shapes), whose steepest slope is ``steep[m]`` times the amplitude. ``meets[r, c, p]`` are the products of the basis
-    with the whitened ``steps[r, p]``, ``gram[r, p, q]`` those of the steps with each other.
+    with the whitened ``steps[r, p]``, ``gram[r, p, q]`` those of the steps with each other, ``step_squares[r, p]``
+    those with themselves. ``members`` are the shapes of each family that is tried with one more step.
     """
 
     level: Floats
@@ -93,6 +94,8 @@ class ShapeTable:
     steps: Floats
     meets: Floats
     gram: Floats
+    step_squares: Floats
+    members: tuple[Ints, ...]
 
 
 def whitened(columns: Floats, rho: float) -> Floats:
@@ -270,8 +273,25 @@ def _made(n: int) -> ShapeTable:
     turns = np.array([f.turns for f in FAMILIES])[family] & (bend > SEEN)
     steep = np.where(turns, 2 * np.pi / np.where(turns, bend, 1.0), 0.0)
     meets, gram = np.matmul(basis, steps.transpose(0, 2, 1)), np.matmul(steps, steps.transpose(0, 2, 1))
+    squares = np.einsum("rpb,rpb->rp", steps, steps)
+    members = tuple(np.flatnonzero(family == index) for index, each in enumerate(FAMILIES) if each.shift)
     return ShapeTable(
-        level, basis, growth, variance, swing, steep, first, columns, family, prior, bend, steps, meets, gram
+        level,
+        basis,
+        growth,
+        variance,
+        swing,
+        steep,
+        first,
+        columns,
+        family,
+        prior,
+        bend,
+        steps,
+        meets,
+        gram,
+        squares,
+        members,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import fmean, pvariance
 from typing import Final
@@ -35,21 +35,34 @@ class Stairs:
 
     ``explained`` is the sum of squares that the steps take from the whitened values (0 unless all go one way, since
     what comes and goes is no stairs). ``spread`` is the log of how many places explain about as much (the product over
-    the steps of the sum over their places of the likelihood relative to the best place). ``last`` is the place of the
-    last step.
-
-    ``goes_on``: the steps are a habit: more than ``MAX_FREE_STEPS``, all one way, the smallest at least a third of the
-    largest, the shortest tread between two likewise, and none overdue (the last tread lasts at most 1.5 times the
-    longest). They grow by ``rate`` per run, with the standard error ``error``.
+    the steps of the sum over their places of the likelihood relative to the best place).
+    ``places`` and ``heights`` are those of the steps, in order of time.
     """
 
     steps: int
     explained: Floats
     spread: Floats
-    last: Ints
-    goes_on: Mask
-    rate: Floats
-    error: Floats
+    places: Ints
+    heights: Floats
+    end: int
+    n: int
+
+    @property
+    def last(self) -> Ints:
+        """The place of the last step."""
+        result: Ints = self.places[:, -1]
+        return result
+
+    def habit(self, r: int) -> tuple[float, float] | None:
+        """Growth per run and its standard error, of one correlation, if the steps are a habit; else None.
+
+        A habit is more than ``MAX_FREE_STEPS``, all one way, the smallest at least a third of the largest, the shortest
+        tread between two likewise, and none overdue (the last tread lasts at most 1.5 times the longest).
+        """
+        if self.steps <= MAX_FREE_STEPS:
+            return None
+        found = _habit(self.places[r].tolist(), self.heights[r].tolist(), self.end)
+        return None if found is None else (found[0] * self.n, found[1] * self.n)
 
 
 def stairs(along: Floats, gram: Floats, total: Floats, n: int, floor: float, quantum: float = 0.0) -> Iterator[Stairs]:
@@ -89,12 +102,13 @@ def stairs(along: Floats, gram: Floats, total: Floats, n: int, floor: float, qua
         heights = _heights(along, gram, places)
         # places begin as far from the start of the run as they end from its end
         end = n - (n - gram.shape[1] + 1) // 2
-        goes_on, rate, error = _habits(heights, places, end, n)
+        found = Stairs(len(chosen), explained, spread, places, heights, end, n)
         reported = _one_way(heights)
         if len(chosen) >= MAX_FREE_STEPS:
-            reported &= goes_on | (np.abs(heights).sum(axis=1) > _QUANTA * quantum * len(chosen))
-        explained = np.where(reported, explained, 0.0)
-        yield Stairs(len(chosen), explained, spread, places[:, -1], goes_on, rate, error)
+            low = reported & (np.abs(heights).sum(axis=1) <= _QUANTA * quantum * len(chosen))
+            for row in np.flatnonzero(low).tolist():
+                reported[row] = found.habit(row) is not None
+        yield replace(found, explained=np.where(reported, explained, 0.0))
 
 
 def log_placements(places: int, steps: int) -> float:
@@ -121,16 +135,6 @@ def _one_way(heights: Floats) -> Mask:
     least = _NOTHING * np.abs(heights).max(axis=1)
     result: Mask = (heights.min(axis=1) >= -least) | (heights.max(axis=1) <= least)
     return result
-
-
-def _habits(heights: Floats, places: Ints, end: int, n: int) -> tuple[Mask, Floats, Floats]:
-    """For each correlation, whether the steps go on, by how much a run, and its standard error."""
-    if places.shape[1] <= MAX_FREE_STEPS:
-        return np.zeros(places.shape[0], np.bool_), np.zeros(places.shape[0]), np.zeros(places.shape[0])
-    matches = [_habit(index, height, end) for index, height in zip(places.tolist(), heights.tolist(), strict=True)]
-    goes_on = np.array([habit is not None for habit in matches])
-    rate, error = (np.array([habit[i] if habit is not None else 0.0 for habit in matches]) for i in (0, 1))
-    return goes_on, rate * n, error * n
 
 
 def _habit(places: Sequence[int], heights: Sequence[float], end: int) -> tuple[float, float] | None:

@@ -47,7 +47,7 @@ def test_steps_are_found_where_they_are() -> None:
     assert two.explained[0] < whole
     assert three.explained[0] == pytest.approx(whole)
     assert three.last[0] + edge(96) == 70
-    assert not three.goes_on[0]
+    assert three.habit(0) is None
 
 
 @pytest.mark.parametrize(
@@ -66,10 +66,11 @@ def test_steps_that_are_a_habit(places: tuple[int, ...], heights: tuple[int, ...
     u = np.arange(96)
     value = np.asarray(sum(h * (u >= p) for p, h in zip(places, heights, strict=True)), dtype=np.float64)
     four = _pursued(value)[2]
-    assert bool(four.goes_on[0]) is goes_on
-    if goes_on:
-        assert four.rate[0] == pytest.approx(heights[0] / 20 * 96)
-        assert four.error[0] == pytest.approx(0.1 * abs(four.rate[0]))
+    habit = four.habit(0)
+    assert (habit is not None) is goes_on
+    if habit is not None:
+        assert habit[0] == pytest.approx(heights[0] / 20 * 96)
+        assert habit[1] == pytest.approx(0.1 * abs(habit[0]))
 
 
 def test_a_few_steps_are_no_leak_and_many_are() -> None:
