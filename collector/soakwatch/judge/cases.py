@@ -53,6 +53,15 @@ _FULL = 0.99  # share: nearly all of a size, and nearly all readings
 _ADMIN_UP = "system.network.admin_up"
 
 
+@dataclass(frozen=True, slots=True)
+class SubjectMatter:
+    """What one case is about: the series of a target in a window."""
+
+    target: str
+    keys: tuple[SeriesKey, ...]
+    window: Window
+
+
 class CaseBuilder:
     """Makes the cases of one record. Series are read one at a time, so memory does not grow with the record."""
 
@@ -95,15 +104,19 @@ class CaseBuilder:
         self, rule: Rule, progress: Callable[[str], None] | None, concerned: Concerned | None = None
     ) -> Iterator[Case]:
         """The cases of one rule, in a fixed order; only those that ``concerned`` accepts, if given."""
+        for about in self.subject_matters(rule, concerned):
+            if progress is not None:
+                progress(f"{rule.name} {about.target} {about.keys[0].object if about.keys else ''}")
+            yield self.case(rule, about.target, about.keys, about.window)
+
+    def subject_matters(self, rule: Rule, concerned: Concerned | None = None) -> Iterator[SubjectMatter]:
+        """What the cases of one rule are about, in the same order; no series is read."""
         for window in self.stretches(rule):
             if window.end_ns <= window.begin_ns:
                 continue
             for target, objects in self.subjects(rule):
-                if concerned is not None and not concerned(rule, target, objects):
-                    continue
-                if progress is not None:
-                    progress(f"{rule.name} {target} {objects[0].object if objects else ''}")
-                yield self.case(rule, target, objects, window)
+                if concerned is None or concerned(rule, target, objects):
+                    yield SubjectMatter(target, tuple(objects), window)
 
     def stretch(self, rule: Rule) -> Window:
         """The last window of a rule: see ``stretches``."""

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import chain
 
 from soakwatch.judge.adjudicate.context import Context
 from soakwatch.judge.adjudicate.order import adjudicate
 from soakwatch.judge.adjudicate.set_aside import with_set_aside_facts
 from soakwatch.judge.capacity import capacity_findings, recorded_searches
-from soakwatch.judge.cases import CaseBuilder, Concerned
+from soakwatch.judge.cases import CaseBuilder, Concerned, SubjectMatter
 from soakwatch.judge.judged_record import JudgeableRecord
 from soakwatch.judge.pass_requirements import Demand
 from soakwatch.judge.planned import shared_hosts
@@ -62,14 +60,7 @@ def judge(
     """
     uses = sorted(rules, key=lambda use: use.rule.name)
     case_builder = CaseBuilder(record, earlier, tenants)
-    written: list[Finding] = []
-    for use in uses:
-        judged_by = _judged if case_builder.begun(use.rule) else _never_begun
-        # mapped, so that no name here holds the series of a case while those of the next are read
-        case_findings = map(
-            partial(judged_by, case_builder, use.rule), case_builder.cases(use.rule, progress, concerned)
-        )
-        written.extend(chain.from_iterable(case_findings))
+    written = findings_of(case_builder, uses, progress, concerned)
     devices = sorted(target for target, role in case_builder.roles.items() if role == DUT)
     written += capacity_findings(record, case_builder.window, devices)
     context = Context(
@@ -108,6 +99,51 @@ def judge(
         goes_on=goes_on,
     )
     return replace(verdict, capacity=recorded_searches(record), set_aside=case_builder.plausible.set_aside())
+
+
+@dataclass(frozen=True, slots=True)
+class CaseOfRule:
+    """What one rule is asked about, and its place among all that is asked."""
+
+    place: int
+    rule: Rule
+    about: SubjectMatter
+
+    @property
+    def reading_order(self) -> tuple[bool, str, str, int]:
+        """Sorted by this, the cases of one series follow each other, so that it is read once; those of whole targets
+        come last."""
+        whole = self.rule.scope == "target"
+        return whole, "" if whole else self.about.target, "" if whole else self.about.keys[0].object, self.place
+
+
+def cases_of(case_builder: CaseBuilder, uses: Iterable[RuleUse], concerned: Concerned | None) -> list[CaseOfRule]:
+    """Everything that is asked, in the order in which it is reported."""
+    asked = ((use.rule, about) for use in uses for about in case_builder.subject_matters(use.rule, concerned))
+    return [CaseOfRule(place, rule, about) for place, (rule, about) in enumerate(asked)]
+
+
+def findings_of(
+    case_builder: CaseBuilder,
+    uses: Sequence[RuleUse],
+    progress: Callable[[str], None] | None,
+    concerned: Concerned | None,
+) -> list[Finding]:
+    """What the rules find, before anything is decided beside them, in the order of rules and cases."""
+    cases = cases_of(case_builder, uses, concerned)
+    found: dict[int, Sequence[Finding]] = {}
+    for case in sorted(cases, key=lambda case: case.reading_order):
+        if progress is not None:
+            progress(f"{case.rule.name} {case.about.target} {case.about.keys[0].object if case.about.keys else ''}")
+        found[case.place] = judged_case(case_builder, case)
+    return [finding for place in sorted(found) for finding in found[place]]
+
+
+def judged_case(case_builder: CaseBuilder, asked: CaseOfRule) -> Sequence[Finding]:
+    """What a rule finds in a case."""
+    case = case_builder.case(asked.rule, asked.about.target, asked.about.keys, asked.about.window)
+    judged_by = _judged if case_builder.begun(asked.rule) else _never_begun
+    return judged_by(case_builder, asked.rule, case)
 
 
 def _judged(case_builder: CaseBuilder, rule: Rule, case: Case) -> Sequence[Finding]:

@@ -6,9 +6,11 @@ and window sees the same ones.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +25,7 @@ from soakwatch_model.metric import BY_NAME, flows
 from soakwatch_model.metric_entry import COUNTER
 from soakwatch_model.roles import GENERATOR
 from soakwatch_model.sample import object_text
-from soakwatch_model.series import Series
+from soakwatch_model.series import Ints, Series
 from soakwatch_model.set_aside import SetAside
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.stats.counted_amounts import amounts
@@ -44,8 +46,8 @@ _ARRIVED: Final = {"interface": "system.network.packets", "queue": "queue.packet
 _UNSEEN = 100.0  # times what arrived: the most that can have been dropped before being counted, if no generator tells
 _QUEUED = 10_000.0  # packets that a queue can hold
 _KEPT_BYTES: Final = 32 * 2**20
-"""Bytes of decoded readings to keep, from the first series read on: most rules read what another one did. Their times,
-which series of one source share, are not counted."""
+"""Bytes of decoded readings to keep, of the series read last: several rules read each, one after the other. Their
+times, which series of one source share, are not counted."""
 _BOOTED: Final = ("system.boot.id", "system.uptime")
 
 
@@ -56,8 +58,11 @@ class Plausible:
         self._of = record
         self._impossible: dict[SeriesKey, tuple[int, tuple[ImpossibleReadings, ...]]] = {}
         self._left: dict[SeriesKey, Series] = {}  # series that had impossible readings, without them
-        self._whole: dict[SeriesKey, Series] = {}  # other series, as far as ``_room`` allows
-        self._room = _KEPT_BYTES
+        self._still: dict[SeriesKey, Series] = {}  # others whose readings are all the same, which take no room
+        self._whole: OrderedDict[SeriesKey, Series] = OrderedDict()  # the rest, those read last
+        self._held = 0  # bytes of them
+        self._times: WeakValueDictionary[tuple[int, int, int], Ints] = WeakValueDictionary()  # by number and ends
+        self._sifting: set[SeriesKey] = set()
         self._restarts: dict[str, tuple[Window, ...]] = {}
         self._speeds: dict[tuple[str, str | None], float] | None = None
 
@@ -85,23 +90,42 @@ class Plausible:
 
     def series(self, key: SeriesKey, begin_ns: int | None = None, end_ns: int | None = None) -> Series:
         """One series without its impossible readings."""
-        read: Series | None = None
-        if key not in self._impossible:
-            read = self._of.series(key).thin()
-            self._impossible[key] = len(read), ()  # marks it as being sifted, since its neighbours are read meanwhile
-            sifted = self._sifted(key, read)
-            self._impossible[key] = len(read), sifted.impossible
-            if sifted.impossible:
-                self._left[key] = sifted.series
-            elif read.held_bytes <= self._room:
-                self._room -= read.held_bytes
-                self._whole[key] = read
-        kept = self._left.get(key, self._whole.get(key))
-        if kept is not None:
-            return _between(kept, begin_ns, end_ns)
-        if read is not None:
-            return _between(read, begin_ns, end_ns)
-        return self._of.series(key, begin_ns, end_ns).thin()
+        kept = next((held[key] for held in (self._left, self._still, self._whole) if key in held), None)
+        if kept is None:
+            kept = self._of.series(key).thin()
+            if key not in self._impossible:
+                kept = self._sifted_once(key, kept)
+            if key not in self._left and key not in self._sifting:
+                self._keep(key, kept)
+        elif key in self._whole:
+            self._whole.move_to_end(key)
+        return _between(kept, begin_ns, end_ns)
+
+    def _sifted_once(self, key: SeriesKey, read: Series) -> Series:
+        """The series without what is impossible of it, which is noted."""
+        self._impossible[key] = len(read), ()  # its neighbours are read meanwhile, and ask for it as it is
+        self._sifting.add(key)
+        sifted = self._sifted(key, read)
+        self._sifting.discard(key)
+        self._impossible[key] = len(read), sifted.impossible
+        if sifted.impossible:
+            self._left[key] = sifted.series
+        return sifted.series
+
+    def _keep(self, key: SeriesKey, read: Series) -> None:
+        """Keep it for the next rule, instead of what was read longest ago. Series of one source share their times."""
+        if len(read):
+            ends = len(read), int(read.time_ns[0]), int(read.time_ns[-1])
+            known = self._times.setdefault(ends, read.time_ns)
+            if known is not read.time_ns and np.array_equal(known, read.time_ns):
+                read = replace(read, time_ns=known)
+        if read.held_bytes < read.value.nbytes:
+            self._still[key] = read
+            return
+        self._whole[key] = read
+        self._held += read.held_bytes
+        while self._held > _KEPT_BYTES:
+            self._held -= self._whole.popitem(last=False)[1].held_bytes
 
     def events(self) -> tuple[StoredEvent, ...]:
         """All events."""
@@ -235,16 +259,19 @@ class Plausible:
         return np.append(np.inf, _ROOM * np.maximum(arrived, offered) + _QUEUED)
 
     def _begun_anew(self, target: str) -> tuple[Window, ...]:
-        """The intervals in which the device is known to have restarted."""
-        if target not in self._restarts:
-            found: list[Window] = []
-            for key in self.keys(_BOOTED):
-                if key.target == target and not key.object:
-                    read = self.series(key).finite()
-                    fell = read.value[1:] != read.value[:-1] if key.metric == _BOOTED[0] else np.diff(read.values) < 0
-                    found += [Window(int(read.time_ns[i]), int(read.time_ns[i + 1])) for i in np.flatnonzero(fell)]
+        """The intervals in which the device is known to have restarted, by its uptime without impossible readings; while
+        these are being looked for, by its uptime as it was read."""
+        if target in self._restarts:
+            return self._restarts[target]
+        found: list[Window] = []
+        own = [key for key in self.keys(_BOOTED) if key.target == target and not key.object]
+        for key in own:
+            read = self.series(key).finite()
+            fell = read.value[1:] != read.value[:-1] if key.metric == _BOOTED[0] else np.diff(read.values) < 0
+            found += [Window(int(read.time_ns[i]), int(read.time_ns[i + 1])) for i in np.flatnonzero(fell)]
+        if not self._sifting.intersection(own):
             self._restarts[target] = tuple(found)
-        return self._restarts[target]
+        return tuple(found)
 
 
 def _falls(series: Series) -> bool:
