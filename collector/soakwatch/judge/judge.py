@@ -5,8 +5,9 @@ The same code judges a run while it goes on, at its end, and a year later: it re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from soakwatch.judge.adjudicate.context import Context
 from soakwatch.judge.adjudicate.order import adjudicate
@@ -52,15 +53,23 @@ def judge(
     goes_on: bool = False,
     tenants: Sequence[TenantPlan] = (),
     concerned: Concerned | None = None,
+    judging: Judging | None = None,
 ) -> Verdict:
     """The verdict of a record under these rules; preliminary while the run ``goes_on``.
 
     ``progress`` is called with the rule and object judged next. ``earlier`` are records of other runs for the rules
-    that compare runs. ``tenants`` are those of the plan. ``concerned`` selects the cases that are judged.
+    that compare runs. ``tenants`` are those of the plan. ``concerned`` selects the cases that are judged; without it
+    ``judging`` may judge them in other processes.
     """
     uses = sorted(rules, key=lambda use: use.rule.name)
     case_builder = CaseBuilder(record, earlier, tenants)
-    written = findings_of(case_builder, uses, progress, concerned)
+    if judging is None:
+        found: Mapping[int, Sequence[Finding]] = found_in(
+            case_builder, cases_of(case_builder, uses, concerned), progress
+        )
+    else:
+        found = judging(case_builder, uses, progress)
+    written = [finding for place in sorted(found) for finding in found[place]]
     devices = sorted(target for target, role in case_builder.roles.items() if role == DUT)
     written += capacity_findings(record, case_builder.window, devices)
     context = Context(
@@ -123,23 +132,29 @@ def cases_of(case_builder: CaseBuilder, uses: Iterable[RuleUse], concerned: Conc
     return [CaseOfRule(place, rule, about) for place, (rule, about) in enumerate(asked)]
 
 
-def findings_of(
-    case_builder: CaseBuilder,
-    uses: Sequence[RuleUse],
-    progress: Callable[[str], None] | None,
-    concerned: Concerned | None,
-) -> list[Finding]:
-    """What the rules find, before anything is decided beside them, in the order of rules and cases."""
-    cases = cases_of(case_builder, uses, concerned)
-    found: dict[int, Sequence[Finding]] = {}
+def found_in(
+    case_builder: CaseBuilder, cases: Iterable[CaseOfRule], progress: Callable[[str], None] | None
+) -> dict[int, Sequence[Finding]]:
+    """What the rules find, by the place of the case; each series is read once."""
+    found = {}
     for case in sorted(cases, key=lambda case: case.reading_order):
         if progress is not None:
             progress(f"{case.rule.name} {case.about.target} {case.about.keys[0].object if case.about.keys else ''}")
-        found[case.place] = judged_case(case_builder, case)
-    return [finding for place in sorted(found) for finding in found[place]]
+        found[case.place] = _judged_case(case_builder, case)
+    return found
 
 
-def judged_case(case_builder: CaseBuilder, asked: CaseOfRule) -> Sequence[Finding]:
+class Judging(Protocol):
+    """What judges the cases of a record: here, or in several processes (``in_parts``)."""
+
+    def __call__(
+        self, case_builder: CaseBuilder, uses: Sequence[RuleUse], progress: Callable[[str], None] | None
+    ) -> Mapping[int, Sequence[Finding]]:
+        """The findings by the place of their case."""
+        ...
+
+
+def _judged_case(case_builder: CaseBuilder, asked: CaseOfRule) -> Sequence[Finding]:
     """What a rule finds in a case."""
     case = case_builder.case(asked.rule, asked.about.target, asked.about.keys, asked.about.window)
     judged_by = _judged if case_builder.begun(asked.rule) else _never_begun

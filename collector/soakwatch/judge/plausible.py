@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 from weakref import WeakValueDictionary
 
@@ -49,6 +49,14 @@ _KEPT_BYTES: Final = 32 * 2**20
 """Bytes of decoded readings to keep, of the series read last: several rules read each, one after the other. Their
 times, which series of one source share, are not counted."""
 _BOOTED: Final = ("system.boot.id", "system.uptime")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sifted:
+    """Series that had impossible readings: how many were read and what was impossible, and the series without it."""
+
+    impossible: Mapping[SeriesKey, tuple[int, tuple[ImpossibleReadings, ...]]]
+    left: Mapping[SeriesKey, Series]
 
 
 class Plausible:
@@ -138,6 +146,16 @@ class Plausible:
     def ledgers(self, window: Window) -> tuple[Ledger, ...]:
         """The account of each source."""
         return self._of.ledgers(window)
+
+    @property
+    def sifted(self) -> Sifted:
+        """What was impossible of the series read so far."""
+        return Sifted({key: self._impossible[key] for key in self._left}, dict(self._left))
+
+    def adopt(self, other: Sifted) -> None:
+        """Takes in what another process found of series of the same record."""
+        self._impossible.update(other.impossible)
+        self._left.update(other.left)
 
     # --- what was set aside --------------------------------------------------------------------------------------
 
@@ -259,8 +277,8 @@ class Plausible:
         return np.append(np.inf, _ROOM * np.maximum(arrived, offered) + _QUEUED)
 
     def _begun_anew(self, target: str) -> tuple[Window, ...]:
-        """The intervals in which the device is known to have restarted, by its uptime without impossible readings; while
-        these are being looked for, by its uptime as it was read."""
+        """The intervals in which the device is known to have restarted, by its uptime without impossible readings;
+        while these are being looked for, by its uptime as it was read."""
         if target in self._restarts:
             return self._restarts[target]
         found: list[Window] = []

@@ -10,6 +10,7 @@ from soakwatch.core.errors import PlanError, RecordError
 from soakwatch.core.registry import INSTALLED
 from soakwatch.core.yaml import parse
 from soakwatch.judge.capacity import stated_capacity
+from soakwatch.judge.in_parts import InParts
 from soakwatch.judge.judge import RuleUse, judge
 from soakwatch.judge.record_trust import refuse_contradictions, with_record_check
 from soakwatch.judge.uncatalogued_metrics import (
@@ -87,6 +88,7 @@ def judge_record(
     *,
     ended: bool = False,
     given: Sequence[RulePlan] = (),
+    in_parts: bool = False,
 ) -> Verdict:
     """The verdict of a record under its own plan or another one, or ``only`` some of its rules, with ``given``
     parameters overriding the plan's, compared with ``earlier`` runs.
@@ -94,6 +96,8 @@ def judge_record(
     While the run goes on the verdict is preliminary; ``ended`` says that it has ended and is about to be sealed. Any
     other record is checked: a changed one is inconclusive. Raises RecordError for one that contradicts itself,
     PlanError.
+
+    With ``in_parts`` a record that takes long is judged in several processes of this machine, unless the run goes on.
 
     Rules named in ``only``, or at the import of a table, also judge gauges outside of the catalogue if they judge each
     series by itself.
@@ -105,8 +109,10 @@ def judge_record(
     uses = rules_for(view, plan, only, given)
     tenants = recorded_tenants(view) if plan is None else plan.tenants
     goes_on = not ended and lifecycle_of(view.metas(), view.path) == "running"
+    run = view.meta("run") or "run"
+    judging = InParts(view, tuple(earlier), tuple(tenants)) if in_parts and not goes_on else None
     with freed_memory_kept():
-        judged = judge(view, view.meta("run") or "run", uses, progress, earlier, goes_on=goes_on, tenants=tenants)
+        judged = judge(view, run, uses, progress, earlier, goes_on=goes_on, tenants=tenants, judging=judging)
     verdict = inconclusive_if_unjudged(view, judged)
     verdict = replace(verdict, labels=view.labels)
     if goes_on or ended:

@@ -210,6 +210,7 @@ def _one(
                 lambda text: shown.update(f"judging: {text}"),
                 earlier,
                 given=_given(method, names),
+                in_parts=True,
             )
         before = earlier[0] if earlier else None
         failures = write_places(Rendering(view, verdict, before), places, print_report, view.path.parent)

@@ -70,7 +70,7 @@ def command(
             click.echo(f"wrote {len(written)} files to {artifacts}" if written else "the record contains no files")
             if not places:
                 return
-        verdict = judge_record(view)
+        verdict = judge_record(view, in_parts=True)
         if not places:
             print_verdict(view, verdict, CommandConsole(), earlier, named=str(found), verbose=verbose)
             return
