@@ -129,7 +129,7 @@ def divided(cases: Sequence[CaseOfRule], seconds: Mapping[int, float], most: int
     parts: list[list[CaseOfRule]] = [[]]
     left_s = share_s + _HEAD_START_S
     for case, before in zip(ordered, [None, *ordered[:-1]], strict=True):
-        apart = before is None or case.reading_order[:3] != before.reading_order[:3] or case.reading_order[0]
+        apart = before is None or case.reading_order[:4] != before.reading_order[:4] or case.reading_order[0]
         if left_s <= 0 and apart and len(parts) < number:
             parts.append([])
             left_s += share_s

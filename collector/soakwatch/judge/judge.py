@@ -119,11 +119,13 @@ class CaseOfRule:
     about: SubjectMatter
 
     @property
-    def reading_order(self) -> tuple[bool, str, str, int]:
+    def reading_order(self) -> tuple[bool, str, str, str, int]:
         """Sorted by this, the cases of one series follow each other, so that it is read once; those of whole targets
         come last."""
-        whole = self.rule.scope == "target"
-        return whole, "" if whole else self.about.target, "" if whole else self.about.keys[0].object, self.place
+        if self.rule.scope == "target":
+            return True, "", "", "", self.place
+        first = self.about.keys[0]
+        return False, self.about.target, first.object, first.metric, self.place
 
 
 def cases_of(case_builder: CaseBuilder, uses: Iterable[RuleUse], concerned: Concerned | None) -> list[CaseOfRule]:

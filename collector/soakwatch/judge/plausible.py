@@ -45,7 +45,7 @@ _ARRIVED: Final = {"interface": "system.network.packets", "queue": "queue.packet
 """By the label of the place where packets were dropped: the counter of the packets that arrived there."""
 _UNSEEN = 100.0  # times what arrived: the most that can have been dropped before being counted, if no generator tells
 _QUEUED = 10_000.0  # packets that a queue can hold
-_KEPT_BYTES: Final = 32 * 2**20
+_KEPT_BYTES: Final = 16 * 2**20
 """Bytes of decoded readings to keep, of the series read last: several rules read each, one after the other. Their
 times, which series of one source share, are not counted."""
 _BOOTED: Final = ("system.boot.id", "system.uptime")
