@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from soakwatch.core.freed_memory import freed_memory_kept
+from soakwatch.core.c_allocator import freed_memory_kept
 from soakwatch.core.memory_limit import memory_limit
 from soakwatch.core.workers.executor import ClusterError, Executor, JobLostError
 from soakwatch.judge.cases import CaseBuilder
