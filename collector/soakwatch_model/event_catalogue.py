@@ -216,6 +216,7 @@ CATALOGUE: Final[tuple[EventKind, ...]] = (
     _entry("notify.sent", "a message was sent", _OWN),
     _entry("notify.failed", "a message could not be sent", _OWN),
     _entry("terminal.lost", "standard output or error was lost; the run went on", _OWN),
+    replace(_ADMIN, name="record.damaged", about="another program deleted polls from the record; the run went on"),
     replace(_ADMIN, name="record.rescued", about="the record was taken away, and saved; the run went on"),
     replace(_ADMIN, name="start.warning", about="the first polls of the run showed that something is missing"),
     replace(_ADMIN, name="label.unread", about="a label of the run could not be read"),

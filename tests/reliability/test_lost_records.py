@@ -63,6 +63,11 @@ def _foreign() -> bytes:
         return connection.serialize()
 
 
+def _another_log(run: Path) -> None:
+    (run / "log").write_bytes((run / "record.sqlite-wal").read_bytes())
+    (run / "log").rename(run / "record.sqlite-wal")
+
+
 WAYS: Mapping[str, Callable[[Path], object]] = {
     "file deleted": lambda run: (run / "record.sqlite").unlink(),
     "file moved": lambda run: (run / "record.sqlite").rename(run.parent / "moved.sqlite"),
@@ -73,6 +78,13 @@ WAYS: Mapping[str, Callable[[Path], object]] = {
     "folder replaced by a link": _linked,
 }
 FREE = ("file deleted", "file moved", "folder deleted", "folder moved")
+
+
+LOG_WAYS: Mapping[str, Callable[[Path], object]] = {
+    "its write-ahead log was deleted": lambda run: (run / "record.sqlite-wal").unlink(),
+    "its write-ahead log was cut short": lambda run: os.truncate(run / "record.sqlite-wal", 4096),
+    "another file is in the place of its write-ahead log": _another_log,
+}
 
 
 class TooLateError(Exception):
@@ -174,6 +186,44 @@ def test_a_run_goes_on_when_its_record_is_taken_away(way: str, tmp_path: Path) -
         assert event.detail["saved"] == "run.rescue/record.sqlite"
         assert (tmp_path / "run" / "record.sqlite").read_bytes() == _foreign()
         assert not list((tmp_path / "run").glob("record.sqlite-*")), "ours would be taken for theirs"
+
+
+@pytest.mark.parametrize("why", LOG_WAYS)
+def test_a_log_that_another_program_takes_or_cuts_is_noticed_at_once(why: str, tmp_path: Path) -> None:
+    """The run goes on in a copy; what was lost of it is counted, and the copy is whole."""
+    code, out, err, run = run_in(tmp_path, LOG_WAYS[why], 1.5)
+    assert (code, err) == (3, "")
+    assert run == tmp_path / "run.rescue"
+    assert "the run goes on in run.rescue" in out.partition("finished after")[0]
+    with RecordView.open(run) as view:
+        (event,) = [stored.event for stored in view.events() if stored.event.kind == "record.rescued"]
+        polls = len(due_times(view))
+    assert event.detail["reason"] == why
+    lost = int(event.detail.get("lost", "0 polls").split()[0])
+    assert (lost > 0) == ("cut" in why)
+    assert polls + lost >= SECONDS * 5 - 3
+    assert command_in(tmp_path)("verify", run).returncode == 0
+
+
+def test_polls_that_another_program_deletes_are_noticed_and_the_run_ends(tmp_path: Path) -> None:
+    """It is said while the run goes on, in its record, and by ``verify``; the end does not wait for what is gone."""
+    deleted: list[int] = []
+
+    def delete(run: Path) -> None:
+        with closing(sqlite3.connect(run / "record.sqlite")) as other:
+            other.execute("DELETE FROM poll WHERE seq = 2")
+            other.commit()
+            deleted.append(other.total_changes)
+
+    code, out, err, run = run_in(tmp_path, delete, 1.0)
+    assert code in {3, 4}, out + err
+    polls = "1 poll" if deleted == [1] else f"{deleted[0]} polls"
+    assert f"another program deleted {polls} from it" in out.partition("finished after")[0]
+    with RecordView.open(run) as view:
+        (event,) = [stored.event for stored in view.events() if stored.event.kind == "record.damaged"]
+    assert event.detail["lost"] == polls
+    verified = command_in(tmp_path)("verify", run)
+    assert verified.returncode == 1, verified.stdout
 
 
 def test_what_cannot_be_saved_is_said_and_the_run_is_broken(tmp_path: Path) -> None:

@@ -33,6 +33,9 @@ TERMINAL_LOST = "terminal.lost"
 RECORD_RESCUED = "record.rescued"
 """Event: the record's file was taken away during the run, and where the record is now."""
 
+RECORD_DAMAGED = "record.damaged"
+"""Event: another program took polls that were stored out of the record during the run, and how many."""
+
 STOP, ACKNOWLEDGED = "run.stop", "finding.acknowledged"
 """What people tell a run: to end, and that they know of a finding."""
 

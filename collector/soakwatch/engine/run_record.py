@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from soakwatch.core.event_kinds import CLOCK_STEP, RECORD_RESCUED
+from soakwatch.core.event_kinds import CLOCK_STEP, RECORD_DAMAGED, RECORD_RESCUED
 from soakwatch.record import Record, StoredEvent
 from soakwatch.record.queue import Committer, Notes
 from soakwatch.runs.clock_steps import step_words
@@ -123,8 +123,9 @@ class RecordWatch:
         self._relocated = asyncio.Event()
         self._retry_ns = 0
         self._unsaved = ""
-        self.rescue = ""  # sentence on the last rescue; "" if there was none
+        self.rescue = ""  # sentence on the last rescue or damage; "" if there was none
         self._saved_ns = 0
+        self._lost_polls = 0  # of those that the record has counted, how many were told
 
     @property
     def relocated(self) -> bool:
@@ -156,6 +157,8 @@ class RecordWatch:
         now_ns = self._now_ns()
         if not why:
             self._unsaved = ""
+            if lost := record.lost_polls - self._lost_polls:
+                await self._tell_damage(lost)
             return
         if now_ns < self._retry_ns:
             return
@@ -169,8 +172,18 @@ class RecordWatch:
             return
         self._unsaved = ""
         where = f"in {record.path.parent}" if self.relocated else "there again"
-        self.rescue, self._saved_ns = f"{before}: {why}; all of it was saved {where} and the run went on", now_ns
+        lost, self._lost_polls = record.lost_polls - self._lost_polls, record.lost_polls
+        what = f"all but its last {lost} polls" if lost else "all of it"
+        self.rescue, self._saved_ns = f"{before}: {why}; {what} was saved {where} and the run went on", now_ns
         if self.relocated:
             self._relocated.set()
-        detail = {"reason": why, "saved": str(record.path)}
+        detail = {"reason": why, "saved": str(record.path), **({"lost": f"{lost} polls"} if lost else {})}
         await self._out.notes.event(Event(RECORD_RESCUED, "", str(before), now_ns, now_ns, detail))
+
+    async def _tell_damage(self, lost: int) -> None:
+        """Says that polls were deleted, here and in the record, whose seal shows it as well."""
+        record, now_ns = self._out.record, self._now_ns()
+        self._lost_polls = record.lost_polls
+        polls = f"{lost} {'poll' if lost == 1 else 'polls'}"
+        self.rescue, self._saved_ns = f"{record.path}: another program deleted {polls} from it; the run goes on", now_ns
+        await self._out.notes.event(Event(RECORD_DAMAGED, "", str(record.path), now_ns, now_ns, {"lost": polls}))

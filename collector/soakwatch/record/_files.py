@@ -16,7 +16,7 @@ from soakwatch.record._schema import RECORD_NAME, check_version
 
 BUSY_S = 10.0  # a reader that copies, or an event from outside, is done long before
 SIDE_SUFFIXES = ("-wal", "-journal")
-_WAL_LIMIT = 16 * 2**20
+WAL_LIMIT = 16 * 2**20
 
 
 def record_file(folder_or_file: Path) -> Path:
@@ -77,7 +77,7 @@ def connect(path: Path, *, new: bool = False) -> sqlite3.Connection:
             check_version(connection, path)
         connection.execute("PRAGMA journal_mode=WAL").fetchall()
         connection.execute("PRAGMA synchronous=FULL")
-        connection.execute(f"PRAGMA journal_size_limit={_WAL_LIMIT:d}")
+        connection.execute(f"PRAGMA journal_size_limit={WAL_LIMIT:d}")
     except BaseException:
         connection.close()
         raise

@@ -86,6 +86,10 @@ class WriterState:
         self.sources[source.id] = source
         self.packer.sources_changed()
 
+    def polls_beyond(self, other: WriterState) -> int:
+        """How many polls this state knows of that another one does not: they were stored after its last."""
+        return sum(max(0, seq - other._next_seq.get(source, 0)) for source, seq in self._next_seq.items())
+
     def compacted(self, source: int, polls: int, samples: int) -> None:
         """Subtract polls and samples that were compacted from the recent ones of a source."""
         before = self.recent.get(source, (polls, samples))

@@ -16,8 +16,15 @@ from soakwatch.core.errors import RecordError
 from soakwatch.core.private_files import make_private_folder
 from soakwatch.record import _artifacts, _rollups
 from soakwatch.record._chain import Chain
-from soakwatch.record._compaction import COMPACT_POLLS, COMPACT_SAMPLES, compact_oldest, drop_unused_layouts
-from soakwatch.record._files import BUSY_S, connect, record_file
+from soakwatch.record._compaction import (
+    COMPACT_POLLS,
+    COMPACT_SAMPLES,
+    compact_oldest,
+    count_recent,
+    drop_unused_layouts,
+)
+from soakwatch.record._files import BUSY_S, WAL_LIMIT, connect, record_file
+from soakwatch.record._log_watch import LogWatch
 from soakwatch.record._rows import CADENCES, EVENT_COLUMNS, event_of, last_time, storable
 from soakwatch.record._schema import RECORD_NAME, make_small, make_tables, packs_texts
 from soakwatch.record._sqlite_errors import RecordFullError, as_record_error, damaged
@@ -55,8 +62,12 @@ class Record:
         self._stale = False  # a transaction was rolled back: the state must be worked out again
         self.events_added = 0
         """How many events ``add_event`` has stored."""
+        self.lost_polls = 0
+        """How many polls that were stored another program has taken out of the record since it was opened."""
         self._identity = file_identity(path)
         self._sides: Mapping[str, Identity] = {}
+        self._log = LogWatch(path)
+        self._data_version = 0  # SQLite's own: it changes when another program has written
 
     @classmethod
     def create(cls, folder: Path, fill: Callable[[Record], None] | None = None) -> Record:
@@ -278,12 +289,14 @@ class Record:
             sql.execute(f"PRAGMA max_page_count={2**32 - 2 if pages is None else now + pages:d}").fetchall()
 
     def displaced(self) -> str:
-        """What became of the file, in a few words, where its path does not name it any more; "" if it does."""
+        """What became of the file or of its log, in a few words, where another program took or cut it; "" if they are
+        as they were. Counts ``lost_polls`` as well."""
         if self._identity is None:
             return ""
-        why = displaced(self.path, self._identity)
+        why = displaced(self.path, self._identity) or self._log.trouble(WAL_LIMIT)
         if not why:
             self._sides = side_files(self.path)
+            self._count_lost()
         return why
 
     def rescue(self) -> str:
@@ -294,16 +307,21 @@ class Record:
         with self._guard:
             moved, why = moved_to_a_copy(OpenFile(self.path, self._connection, self._lock, self._identity, self._sides))
             if moved is not None:
+                before = None if self._stale else self._state
                 self.path, self._connection, self._lock = moved.path, moved.connection, moved.lock
-                self._identity, self._stale = file_identity(moved.path), True
+                self._identity, self._log = file_identity(moved.path), LogWatch(moved.path)
                 self._chain = Chain(self._connection)
+                with self._reading() as sql:
+                    self._state, self._stale = WriterState(sql), False
+                self.lost_polls += 0 if before is None else before.polls_beyond(self._state)
         return why
 
     def compact(self, final: bool = False) -> None:  # noqa: FBT001, FBT002
         """Compact every source that has enough recent polls; with ``final`` every poll of every source."""
         for source in sorted(self._state.recent):
             while self._is_due(source) or (final and self._state.recent.get(source, (0, 0))[0]):
-                self._compact(source)
+                if not self._compact(source):  # another program deleted what was counted here
+                    self.lost_polls += self._state.recent.pop(source)[0]
 
     def finish(self) -> bool:
         """Compact everything and make one file of it that can be mailed.
@@ -322,6 +340,7 @@ class Record:
                 sql.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
                 if sql.execute("PRAGMA journal_mode=DELETE").fetchone()[0] != "delete":
                     return False
+                self._log = LogWatch(self.path)  # there is none any more
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
                     raise
@@ -393,11 +412,29 @@ class Record:
         due = next((source for source in self._state.recent if self._is_due(source)), None)
         if due is not None and not self._pause:
             try:
-                self._compact(due)
+                if not self._compact(due):
+                    self.lost_polls += self._state.recent.pop(due)[0]
             except RecordError:
                 self._pause = 60
 
-    def _compact(self, source: int) -> None:
+    def _count_lost(self) -> None:
+        """Compare the polls that are not compacted yet with those that were stored, if another program has written."""
+        if self._stale or self._closed:
+            return
+        with suppress(sqlite3.Error), self._guard:  # what cannot be read, the next batch of polls reports
+            version = self._connection.execute("PRAGMA data_version").fetchone()[0]
+            if version == self._data_version:
+                return
+            self._data_version = version
+            stored = count_recent(self._connection)
+            lost = sum(
+                max(0, polls - stored.get(source, (0, 0))[0]) for source, (polls, _) in self._state.recent.items()
+            )
+            if lost:
+                self.lost_polls, self._stale = self.lost_polls + lost, True
+
+    def _compact(self, source: int) -> int:
+        """How many polls were compacted: the oldest, or none if there is none."""
         with self._writing() as sql:
             polls, samples, series = compact_oldest(sql, source, self._chain.compacts)
             sql.executemany("UPDATE series SET last_ns=? WHERE id=?", self._state.packer.last_of(series))
@@ -405,6 +442,7 @@ class Record:
                 drop_unused_layouts(sql)
                 self._state.packer.forget_layouts()
         self._state.compacted(source, polls, samples)
+        return polls
 
 
 def _make(path: Path, lock: int, fill: Callable[[Record], None] | None) -> None:

@@ -6,7 +6,15 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from soakwatch.core.event_kinds import ACKNOWLEDGED, CLOCK_STEP, LIVE_FORGOT, RECORD_RESCUED, STOP, is_internal
+from soakwatch.core.event_kinds import (
+    ACKNOWLEDGED,
+    CLOCK_STEP,
+    LIVE_FORGOT,
+    RECORD_DAMAGED,
+    RECORD_RESCUED,
+    STOP,
+    is_internal,
+)
 from soakwatch.core.plain_names import thing_name
 from soakwatch.core.units import show_seconds
 from soakwatch.plan import Plan
@@ -116,10 +124,15 @@ def _since_begin(state: RunState, time_ns: int | None) -> float | None:
     return None if time_ns is None or state.begin_ns is None else (time_ns - state.begin_ns) * 1e-9
 
 
+_OF_THE_RUN = frozenset({STOP, ACKNOWLEDGED, CLOCK_STEP, LIVE_FORGOT, RECORD_DAMAGED, RECORD_RESCUED})
+
+
 def worth_showing(stored: StoredEvent) -> bool:
     """Whether an event is something that happened to a device or to the monitor's clock, or was said of the run."""
     kind = stored.event.kind
-    if kind in {STOP, ACKNOWLEDGED, CLOCK_STEP, LIVE_FORGOT, RECORD_RESCUED} or kind.startswith("capacity."):
+    if kind in {STOP, ACKNOWLEDGED, CLOCK_STEP, LIVE_FORGOT, RECORD_DAMAGED, RECORD_RESCUED} or kind.startswith(
+        "capacity."
+    ):
         return True
     return not (is_internal(kind) or kind.startswith("phase."))
 
