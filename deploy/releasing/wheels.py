@@ -17,6 +17,7 @@ from releasing.source import ReleaseError, Source, run
 
 EVERYTHING = "soakwatch[loads,pollers,executors,sinks,export,notify]"
 """What a wheelhouse can install."""
+_FOR_PIPX = ("pip", "setuptools", "wheel")  # it makes an environment of these first, from the same folder
 CONSTRAINTS, SUMS = "constraints.txt", "SHA256SUMS"
 _OLDEST_PYTHON = "3.11"
 _GLIBC = 28  # 2.28: Debian 10, RHEL 8; the newest that a wheel of a dependency asks for
@@ -163,7 +164,7 @@ def _resolved(out: Path, constraints: Path | None, *options: str) -> list[str]:
     command += ["--only-binary", ":all:", "--find-links", out, "--prerelease", "if-necessary-or-explicit"]
     command += ["-c", constraints] if constraints else []
     wanted = out / "wanted.in"
-    wanted.write_text(f"{EVERYTHING}\n", encoding="utf-8")
+    wanted.write_text("".join(f"{name}\n" for name in (EVERYTHING, *_FOR_PIPX)), encoding="utf-8")
     try:
         return run([*command, wanted]).splitlines()
     finally:
