@@ -265,7 +265,9 @@ class Dispatcher:
         now_ns = lab.now_ns()
         parent = lab.runs / CAMPAIGNS.name if job.kind == CAMPAIGN else lab.runs
         place = lab.runs / job.resumes if job.resumes else new_folder(parent, planned.name, now_ns)
-        begun = replace(job, state=JobState.RUNNING, begin_ns=now_ns, folder=place.relative_to(lab.runs).as_posix())
+        begun = replace(
+            job, state=JobState.RUNNING, begin_ns=job.begin_ns or now_ns, folder=place.relative_to(lab.runs).as_posix()
+        )
         with lab.store.change():
             lab.store.put_job(begun)
             if job.kind != CAMPAIGN:

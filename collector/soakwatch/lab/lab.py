@@ -174,7 +174,7 @@ class Lab:
         again = replace(
             job,
             state=JobState.QUEUED,
-            begin_ns=None,
+            begin_ns=job.begin_ns if job.folder else None,  # its run began then
             end_ns=None,
             folder="",
             resumes=job.folder,

@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 from tests.collector.conftest import record_run
-from tests.collector.lab.conftest import ANNA, BERT, LabOf, Work
+from tests.collector.lab.conftest import ANNA, BERT, NOON, LabOf, Work
 from tests.commands import wait_until
 
 from soakwatch.lab.dispatcher import MOST_RESUMED, command_of
@@ -58,10 +58,12 @@ def test_a_run_that_is_cut_off_goes_on_before_all_that_wait(server: LabOf) -> No
     folder = recorded(work, number)
     lose_power(work, number)
     (work.lab.plans.path / "a.yaml").unlink()
+    work.clock[0] += 3600 * 10**9
     work = server()  # the machine is there again
     job = begun_again(work, number)
     assert work.ids(JobState.QUEUED) == [waiting]
     assert (job.folder, job.resumes, job.resumed) == (folder.name, folder.name, 1)
+    assert job.begin_ns == NOON, "when its run began"
     assert job.note == "its processes were killed; it goes on by itself, 1 of 3 times"
     assert work.audit()[-2:] == [("soakwatch", "resume", number), ("soakwatch", "start", number)]
     command = command_of(job, begun_plan(job, work.lab.plans.path), folder, work.lab.runs)
