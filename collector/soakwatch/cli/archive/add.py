@@ -20,7 +20,8 @@ Examples:
 A FOLDER stands for every record below it. A run that the archive has is left as
 it is; one that was judged or sealed again since is replaced. Records are only
 read. If this is killed, what was added stays, and the rest is added the next
-time. An archive grows by 2 to 5 bytes a reading; with --no-readings by a tenth.
+time. An archive grows by 2 to 5 bytes a reading, and much less with
+--no-readings.
 \b
 Exit codes: 0 every run is in the archive; 2 one could not be added: it is said.""",
 )
