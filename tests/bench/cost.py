@@ -36,8 +36,9 @@ from soakwatch.record import RecordView
 from soakwatch.runs.catalog import ADDRESS_FILE, TOKEN_FILE
 from soakwatch_model.window import Window
 
-WARM_S = 15.0
-"""Starts and first polls are not measured; the start of the live judge, a minute after that of its run, is."""
+WARM_S = 20.0
+"""Starts, first polls and what a run then finds to warn of are not measured; the live judge, a minute later, is."""
+START_S = 120.0  # at most, until every run polls
 BLOCKS = 10
 SHORTEST_BLOCK_S = 6.0  # CPU time comes in steps of 10 ms
 STOP_S = 90.0  # a run judges and writes its report when it is stopped
@@ -186,6 +187,9 @@ def _spread(values: Sequence[float], digits: int) -> str:
 def _measure(programs: Sequence[Program], seconds: float) -> tuple[int, int, float]:
     """Lets them work; returns when that began and ended, UTC ns, and how long a block is."""
     blocks = max(1, min(BLOCKS, int(seconds / SHORTEST_BLOCK_S)))
+    latest = time.monotonic() + START_S
+    while time.monotonic() < latest and not all((p.run / "record.sqlite").exists() for p in programs if p.run):
+        _ask(programs, 1.0)
     _ask(programs, WARM_S)
     begun_ns = time.time_ns()
     for program in programs:

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = ("agent/soakwatch_agent", "collector/soakwatch", "collector/soakwatch_model", "rules/soakwatch_rules")
 PLAN = """\
 name: upgraded
-duration: 40s
+duration: 20s
 targets: {dut: {sources: [{local: {interval: 1s, probes: [cpu, memory]}}]}}
 hooks: [{on: end, run: [echo, verdict]}]
 """
@@ -91,6 +91,18 @@ def install(programs: Path, package: Path) -> None:
     subprocess.run([*words, str(package)], check=True, env=environment() | {"PYTHONWARNINGS": "ignore"})
 
 
+def _look(run: Path) -> None:
+    """Has the page's process started, by looking at the page."""
+    url = (run / "web.url").read_text(encoding="ascii").strip()
+    with urllib.request.urlopen(f"{url}/api/health", timeout=240) as answer:
+        assert answer.status == 200
+
+
+def _polls(run: Path) -> int:
+    with RecordView.open(run) as view:
+        return view.counts().polls
+
+
 def _answered(run: Path) -> bool:
     try:
         with RecordView.open(run) as view:
@@ -107,7 +119,7 @@ def test_a_run_ends_with_verdict_and_reports_although_its_package_was_replaced(t
     before, after = wheel(tmp_path, "0.1.7"), wheel(tmp_path, "0.2.7", renamed=renamed)
     programs = environment_of_its_own(tmp_path / "venv")
     install(programs, before)
-    (tmp_path / "p.yaml").write_text(PLAN, encoding="utf-8")
+    (tmp_path / "p.yaml").write_text(PLAN.replace("20s", "10m"), encoding="utf-8")
     run = tmp_path / "run"
     words = [str(programs / "soakwatch"), "run", "p.yaml", "--into", "run"]
     with subprocess.Popen(
@@ -115,14 +127,15 @@ def test_a_run_ends_with_verdict_and_reports_although_its_package_was_replaced(t
     ) as process:
         try:
             wait_until(lambda: _answered(run) or process.poll() is not None, "the first polls")
-            url = (run / "web.url").read_text(encoding="ascii").strip()
-            with urllib.request.urlopen(f"{url}/api/health", timeout=240):  # whoever looks has it started
-                pass
+            _look(run)
             install(programs, after)
             page = subprocess.run(
                 ["pgrep", "-P", str(process.pid), "-f", "soakwatch.web"], capture_output=True, text=True, check=True
             )
             subprocess.run(["kill", f"-{signal.SIGKILL:d}", *page.stdout.split()], check=True)
+            _look(run)
+            wait_until(lambda: _polls(run) > 30, "some polls")
+            process.send_signal(signal.SIGINT)
             said, _ = process.communicate(timeout=240)
         finally:
             process.kill()
