@@ -100,17 +100,9 @@ class CaseBuilder:
         planned = frozenset() if self.planned is None else self.planned.phases & set(rule.phases)
         return not planned or any(phase.name in planned for phase in self.phases)
 
-    def cases(
-        self, rule: Rule, progress: Callable[[str], None] | None, concerned: Concerned | None = None
-    ) -> Iterator[Case]:
-        """The cases of one rule, in a fixed order; only those that ``concerned`` accepts, if given."""
-        for about in self.subject_matters(rule, concerned):
-            if progress is not None:
-                progress(f"{rule.name} {about.target} {about.keys[0].object if about.keys else ''}")
-            yield self.case(rule, about.target, about.keys, about.window)
-
     def subject_matters(self, rule: Rule, concerned: Concerned | None = None) -> Iterator[SubjectMatter]:
-        """What the cases of one rule are about, in the same order; no series is read."""
+        """What the cases of one rule are about, in a fixed order; only those that ``concerned`` accepts, if given. No
+        series is read."""
         for window in self.stretches(rule):
             if window.end_ns <= window.begin_ns:
                 continue
@@ -155,6 +147,7 @@ class CaseBuilder:
         self._unheard = self._read_unheard()
 
     def case(self, rule: Rule, target: str, keys: Sequence[SeriesKey], window: Window) -> Case:
+        """A case of a rule, with its series read."""
         ranks = {metric: rank for rank, metric in enumerate(rule.metrics)}
         ordered = sorted(keys, key=lambda key: (ranks[key.metric], key.object))
         single = rule.scope != "target" and bool(ordered)

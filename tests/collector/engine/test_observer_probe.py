@@ -116,7 +116,9 @@ def run(folder: Path, cost: float, *, falls_silent_s: float | None = None, secon
 def judged(folder: Path) -> Finding:
     """What the rule says of the record."""
     with RecordView.open(folder) as view:
-        return ObserverCost().judge(next(iter(CaseBuilder(view).cases(ObserverCost(), None))))[0]
+        case_builder = CaseBuilder(view)
+        about = next(case_builder.subject_matters(ObserverCost()))
+        return ObserverCost().judge(case_builder.case(ObserverCost(), about.target, about.keys, about.window))[0]
 
 
 def test_pauses_lie_beside_what_they_are_compared_with() -> None:

@@ -170,7 +170,9 @@ def test_the_case_has_the_imported_baseline_where_the_run_has_none(tmp_path: Pat
         held.keep(record, without, T0 + 7200 * SECOND)
     (rule,) = rules(without)
     with RecordView.open(folder) as view:
-        (case,) = CaseBuilder(view).cases(rule, None)
+        case_builder = CaseBuilder(view)
+        (about,) = case_builder.subject_matters(rule)
+        case = case_builder.case(rule, about.target, about.keys, about.window)
         frozen = parse_baseline(view.meta(META))
     assert [len(series) for series in case.before.baseline] == [60]
     assert frozen is not None
