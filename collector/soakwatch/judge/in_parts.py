@@ -3,6 +3,7 @@ process, bit for bit: a case is judged from the record alone, and findings are p
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack
@@ -72,7 +73,8 @@ class InParts:
         cases = cases_of(case_builder, uses, None)
         seconds = self._seconds(cases)
         limit = memory_limit()
-        if sum(seconds.values()) < _WORTH_S or (limit is not None and limit.mib < _SPARE_MIB):
+        room = os.name == "posix" and (limit is None or limit.mib >= _SPARE_MIB)  # Windows passes no sockets on
+        if sum(seconds.values()) < _WORTH_S or not room:
             return found_in(case_builder, cases, progress)
         from soakwatch.core.workers.local import LocalProcesses, processors
 

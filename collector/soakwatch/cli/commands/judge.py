@@ -50,7 +50,8 @@ stands for every record below it. The records are not changed. docs/cluster.md s
 overlap and the last lies above the first by more than 5 % over the run (available memory: below). With several
 --against, the verdict says how many runs there are, how much they vary at most, and how many more are enough.
 \b
-The verdict is computed from the record alone: the same record and rules give the same verdict, bit for bit.
+The verdict is computed from the record alone: the same record and rules give the same verdict, bit for bit. A record
+of days is judged by a process a processor (on fewer: taskset -c 0 soakwatch judge RUN).
 A table is judged by every rule whose metrics it contains; rules given with --rule also judge its other columns
 ('soakwatch import --help' explains how columns are mapped).
 \b
