@@ -74,29 +74,29 @@ def stairs(along: Floats, gram: Floats, total: Floats, n: int, floor: float, qua
     one where they explain most (orthogonal matching pursuit, Y. Pati, R. Rezaiifar, P. Krishnaprasad, Asilomar 1993,
     which never moves a chosen one); after each, all are moved once to their best place beside the others.
     """
-    r = np.arange(along.shape[0])
     whole = np.einsum("rpp->rp", gram)
-    none = _Beside(along, whole, np.zeros(r.size))
+    steps = _Steps(gram.reshape(-1, gram.shape[2]), _ADDS * whole, np.arange(along.shape[0]) * along.shape[1])
+    none = _Beside(along, whole, np.zeros(along.shape[0]))
     chosen: list[Ints] = []
     moved = none
     for _ in range(min(MAX_STEPS, along.shape[1] - 1)):
-        chosen.append(np.argmax(moved.gains(whole), axis=1))
+        chosen.append(np.argmax(moved.gains(steps), axis=1))
         if len(chosen) < 2:
-            moved = none.joined(gram, whole, chosen[0], r)
+            moved = none.joined(steps, chosen[0])
             continue
         moved = none  # the steps already moved; each is joined once, and only later ones again
-        spread = np.zeros(r.size)
-        explained = np.zeros(r.size)
+        spread = np.zeros(along.shape[0])
+        explained = np.zeros(along.shape[0])
         for i in range(len(chosen)):
             beside = moved
             for places in chosen[i + 1 :]:
-                beside = beside.joined(gram, whole, places, r)
-            gains, taken = beside.gains(whole), beside.taken
+                beside = beside.joined(steps, places)
+            gains, taken = beside.gains(steps), beside.taken
             chosen[i] = np.argmax(gains, axis=1)
-            moved = moved.joined(gram, whole, chosen[i], r)
-            explained = taken + gains[r, chosen[i]]
+            moved = moved.joined(steps, chosen[i])
+            explained = taken + steps.at(gains, chosen[i])
             rest = np.maximum(total[:, None] - taken[:, None] - gains, floor)
-            likelihood = -0.5 * n * np.log(rest / rest[r, chosen[i]][:, None])
+            likelihood = -0.5 * n * np.log(rest / steps.at(rest, chosen[i])[:, None])
             spread += np.log(np.sum(np.exp(np.minimum(likelihood, 0.0)), axis=1))
         places = np.sort(np.stack(chosen, axis=1), axis=1)
         heights = _heights(along, gram, places)
@@ -163,6 +163,21 @@ def _habit(places: Sequence[int], heights: Sequence[float], end: int) -> tuple[f
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class _Steps:
+    """The products of the steps with each other, a row for each correlation and place; the least that a step must add
+    there; and where the places of each correlation begin among all."""
+
+    rows: Floats
+    least: Floats
+    begin: Ints
+
+    def at(self, each: Floats, places: Ints) -> Floats:
+        """What an array by correlation and place has at one place of each correlation."""
+        result: Floats = each.reshape(-1).take(self.begin + places)
+        return result
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _Beside:
     """The state with some steps chosen: what remains of the values (``left``) and of the squares of a step at each
     place (``size``), what is explained (``taken``), and the unit vectors of the chosen steps."""
@@ -172,21 +187,30 @@ class _Beside:
     taken: Floats
     units: tuple[Floats, ...] = ()
 
-    def joined(self, gram: Floats, whole: Floats, places: Ints, r: Ints) -> _Beside:
+    def joined(self, steps: _Steps, places: Ints) -> _Beside:
         """The state with one more step chosen."""
-        column = gram[r, places]
+        column = steps.rows.take(steps.begin + places, axis=0)
         for unit in self.units:
-            column = column - unit[r, places][:, None] * unit
-        # a place that is already taken adds nothing
-        own = column[r, places]
-        adds = own > _ADDS * whole[r, places]
-        length = np.sqrt(np.where(adds, own, 1.0))
-        unit = np.where(adds[:, None], column / length[:, None], 0.0)
-        share = np.where(adds, self.left[r, places] / length, 0.0)
-        left, size = self.left - share[:, None] * unit, self.size - unit**2
-        return _Beside(left, size, self.taken + share**2, (*self.units, unit))
+            column -= steps.at(unit, places)[:, None] * unit
+        own, share = steps.at(column, places), steps.at(self.left, places)
+        adds = own > steps.at(steps.least, places)
+        if adds.all():
+            length = np.sqrt(own)
+            column /= length[:, None]
+            share /= length
+        else:  # a place that is already taken adds nothing
+            length = np.sqrt(np.where(adds, own, 1.0))
+            column = np.where(adds[:, None], column / length[:, None], 0.0)
+            share = np.where(adds, share / length, 0.0)
+        left, size = self.left - share[:, None] * column, self.size - column**2
+        return _Beside(left, size, self.taken + share**2, (*self.units, column))
 
-    def gains(self, whole: Floats) -> Floats:
+    def gains(self, steps: _Steps) -> Floats:
         """What a step at each place would explain in addition."""
-        more = self.size > _ADDS * whole
-        return np.where(more, self.left**2 / np.where(more, self.size, 1.0), 0.0)
+        more = self.size > steps.least
+        result: Floats = (
+            self.left**2 / self.size
+            if more.all()
+            else np.where(more, self.left**2 / np.where(more, self.size, 1.0), 0.0)
+        )
+        return result
