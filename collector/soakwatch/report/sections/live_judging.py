@@ -8,7 +8,7 @@ from soakwatch.core.event_kinds import LIVE_FORGOT
 from soakwatch.report.blocks import Block, Text
 from soakwatch.report.page import Page
 
-ORDER = 34
+ORDER = 47
 TITLE = "Judging while the run went on"
 
 
