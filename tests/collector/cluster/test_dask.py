@@ -237,7 +237,7 @@ def test_a_worker_of_another_version_is_one_sentence(tmp_path: Path) -> None:
 def test_without_the_plugin_it_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the line that installs it."""
     monkeypatch.setattr(choose, "INSTALLED", replace(INSTALLED, executors=PluginFolder("", "executor")))
-    with pytest.raises(ClusterError, match=r"^--on dask://127\.0\.0\.1: the executor 'dask' .*'soakwatch\[dask\]'"):
+    with pytest.raises(ClusterError, match=r"^--on dask://127\.0\.0\.1: the executor 'dask' .*install .*dask"):
         executor_for("dask://127.0.0.1")
 
 
