@@ -17,7 +17,7 @@ from releasing.wheels import Target, tool
 
 RELEASES: Mapping[str, str] = {"3.11": "deb12", "3.13": "deb13"}
 """The Debian whose python3 has this version."""
-_CONTENT = "soakwatch[loads,pollers,executors,sinks,notify]"  # without the extra export: half as much again
+_CONTENT = "soakwatch[loads,pollers,executors,sinks,influxdb,notify]"  # without the extra export: half as much again
 _COMMANDS: Mapping[str, str] = {"soakwatch": "soakwatch.cli.main", "soakwatch-agent": "soakwatch_agent.cli"}
 _ARCHITECTURES: Mapping[str, str] = {"x86_64": "amd64", "aarch64": "arm64"}
 _PROGRAM = "usr/lib/soakwatch"

@@ -15,7 +15,7 @@ from pathlib import Path
 from releasing.repacked import leave_out_tests
 from releasing.source import ReleaseError, Source, run
 
-EVERYTHING = "soakwatch[loads,pollers,executors,sinks,export,notify]"
+EVERYTHING = "soakwatch[loads,pollers,executors,sinks,influxdb,export,archive,notify]"
 """What a wheelhouse can install."""
 _FOR_PIPX = ("pip", "setuptools", "wheel")  # it makes an environment of these first, from the same folder
 CONSTRAINTS, SUMS = "constraints.txt", "SHA256SUMS"

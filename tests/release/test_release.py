@@ -199,7 +199,7 @@ def test_a_draft_is_whole_and_installs_in_bare_systems_without_a_network(tmp_pat
     assert checked.returncode == 0, checked.stdout
     (sbom,) = out.glob("soakwatch-*.cdx.json")
     names = {component["name"] for component in json.loads(sbom.read_text())["components"]}
-    assert {"numpy", "scipy", "pysnmp", "gufo-snmp", "apprise", "soakwatch-trex"} <= names
+    assert {"numpy", "scipy", "pysnmp", "gufo-snmp", "apprise", "influxdb-client", "soakwatch-trex"} <= names
     if why := prove.lacking():
         pytest.skip(why)
     proved = run("deploy/release", "--prove", "--out", out, timeout=_MAKING_S)

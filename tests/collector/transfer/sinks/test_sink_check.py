@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from soakwatch.cli.main import run
+from soakwatch.core.errors import EXIT_USAGE
 from soakwatch.transfer.sinks.check import check_sinks
 from soakwatch.transfer.sinks.influxdb import Influxdb
 from soakwatch_testing.influxd import ORG, Influxd
@@ -90,3 +92,17 @@ def test_a_server_that_is_not_there_and_a_token_that_is_not_there(
     assert (unset.wrong, lost.wrong) == (True, True)
     assert "NO_SUCH is not set" in str(unset.error)
     assert "cannot be read" in str(lost.error)
+
+
+def test_a_sink_without_its_package_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The extra is not installed: ``check`` says what adds it."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == "influxdb_client"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "influxdb_client", None)
+    monkeypatch.setenv("SINK_TOKEN", "hunter2")
+    assert checked(tmp_path, Influxdb("http://127.0.0.1:1", ORG, "soak", "env:SINK_TOKEN")) == EXIT_USAGE
+    told = capsys.readouterr()
+    assert "the sink influxdb needs the package influxdb-client: " in told.out + told.err
+    assert "'influxdb-client<2,>=1.50'" in told.out + told.err

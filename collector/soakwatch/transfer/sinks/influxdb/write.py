@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from soakwatch.core.errors import PlanError
+from soakwatch.core.installation import to_add_package
 from soakwatch.core.secrets import secret
 from soakwatch.core.tables import harmless
 from soakwatch.transfer.sinks.abc import RefusedLine, SinkUnavailableError
@@ -52,13 +53,17 @@ class _LargeError(Exception):
 class Writer:
     """Writes lines to one bucket; not thread-safe. ``written`` and ``refused`` count lines.
 
-    Raises PlanError if the token cannot be read.
+    Raises PlanError if the token cannot be read, or influxdb-client is not installed.
     """
 
     def __init__(self, to: Influxdb, refused: Callable[[RefusedLine], None]) -> None:
-        from influxdb_client.client.influxdb_client import InfluxDBClient
-        from influxdb_client.client.write_api import SYNCHRONOUS
-
+        try:
+            from influxdb_client.client.influxdb_client import InfluxDBClient
+            from influxdb_client.client.write_api import SYNCHRONOUS
+        except ModuleNotFoundError:
+            raise PlanError(
+                f"the sink influxdb needs the package influxdb-client: {to_add_package('influxdb-client')}"
+            ) from None
         if to.ca is not None and not os.access(to.ca, os.R_OK):
             raise PlanError(f"the CA bundle {to.ca} of the sink {to.url} cannot be read: set ca to a PEM file")
         self.to = to
