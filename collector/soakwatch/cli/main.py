@@ -7,6 +7,7 @@ An error is one sentence on stderr and an exit code (``soakwatch.core.errors``);
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,6 +33,7 @@ LASTING = frozenset({"run", "resume", "calibrate", "demo", "campaign"})
 COMMANDS = PluginFolder("soakwatch.cli.commands", "command")
 
 
+_OURS = re.compile(r"[/\\]soakwatch\w*[/\\]\w+([/\\]\w+)*\.py$")
 _UNIX_ONLY = frozenset({"fcntl", "grp", "pwd", "resource", "termios", "tty"})
 """Modules of the standard library that Windows does not have."""
 
@@ -193,7 +195,8 @@ def _unforeseen(error: BaseException, limit: MemoryLimit | None, debug: bool) ->
         return _complain(not_enough(limit), EXIT_BROKEN, debug)
     # The text of an unforeseen exception may contain anything, so only its type and location are shown.
     frames = traceback.extract_tb(error.__traceback__)
-    location = f" at {os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else ""  # noqa: PTH119
+    ours = [frame for frame in frames if _OURS.search(frame.filename)]  # else the place is one of a library
+    location = f" at {os.path.basename(ours[-1].filename)}:{ours[-1].lineno}" if ours else ""  # noqa: PTH119
     message = f"internal error: {type(error).__name__}{location}; re-run with --debug"
     return _complain(message, EXIT_BROKEN, debug)
 
