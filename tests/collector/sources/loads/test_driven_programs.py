@@ -289,7 +289,7 @@ def test_one_that_is_deaf_is_killed_with_the_change(tmp_path: Path, monkeypatch:
 
 PLAN = """\
 name: driven
-phases: [{{baseline: 1s}}, {{ramp: {{for: 2s, load: 50%}}}}, {{soak: {{for: 3s, load: 100%}}}}]
+phases: [{{baseline: 1s}}, {{ramp: {{for: 3s, load: 50%}}}}, {{soak: {{for: 6s, load: 100%}}}}]
 targets:
   dut: {{role: dut, sources: [{{local: {{probes: [load]}}}}]}}
   tg: {{role: generator, sources: [{{{load}}}]}}
