@@ -160,8 +160,13 @@ def value_at(series: Series, time_ns: int) -> float | None:
         return None
     first = int(part.time_ns.searchsorted(time_ns - _BEFORE_NS))
     near = part.values[min(first, index) : index + 1]
-    middle = float(np.median(near[-_LAST:]))
-    return float(near[np.abs(near - middle) <= _LIKE * abs(middle)].mean()) if middle else middle
+    last = near[-_LAST:]
+    middle = float(np.median(last))
+    alike = near[np.abs(near - middle) <= _LIKE * abs(middle)]
+    if not len(alike):  # the median lies between two readings that differ widely: the load has begun or failed there
+        middle = float(np.sort(last)[len(last) // 2])
+        alike = near[np.abs(near - middle) <= _LIKE * abs(middle)]
+    return float(alike.mean()) if middle else middle
 
 
 def failures_in(generator: TrafficGenerator, window: Window) -> float | None:

@@ -54,3 +54,11 @@ def test_the_reading_of_a_failure_is_not_the_load_under_which_it_failed() -> Non
         "tg", "", LoadTrace("offered", offered), LoadTrace("answered", answered), None, None, (), ()
     )
     assert load_then([seen], 120 * S) == "100 requests/s"
+
+
+@pytest.mark.parametrize("order", [(1000.0, 10.0), (10.0, 1000.0)])
+def test_between_two_readings_that_differ_widely_the_load_is_the_higher(order: tuple[float, float]) -> None:
+    """Their median is like neither, and the mean of no reading was no number."""
+    answered = readings("load.request.rate", np.array(order), 1.0)
+    seen = TrafficGenerator("tg", "", None, LoadTrace("answered", answered), None, None, (), ())
+    assert load_then([seen], S) == "1,000 requests/s"
