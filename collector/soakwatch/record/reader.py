@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from soakwatch.core.errors import RecordError
+from soakwatch.core.errors import RecordError, SoakwatchError
 from soakwatch.core.labels import LABELS_KEY, labels_in
 from soakwatch.record import _artifacts
 from soakwatch.record._columns import Columns
@@ -55,6 +55,10 @@ _SeriesRow = tuple[int, int, str, str]
 """Number, source, unit and kind of a series."""
 
 
+_BY_DAMAGE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
+"""Errors of code that reads texts and numbers which are not what was written."""
+
+
 class RecordView:
     """One consistent snapshot of a record; what is written later is seen by a later view.
 
@@ -87,7 +91,21 @@ class RecordView:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        """Lets the snapshot go. An error of the code that read it becomes a RecordError where the record was changed:
+        texts in it are JSON of this Soakwatch, until a bit flips."""
+        try:
+            if isinstance(error, _BY_DAMAGE) and not isinstance(error, SoakwatchError) and (why := self._changed()):
+                raise damaged(self.path, why) from error
+        finally:
+            self.close()
+
+    def _changed(self) -> str:
+        """What the check of the chain and the seal finds first; "" if the record is as it was written."""
+        try:
+            checked = self.check()
+        except RecordError as error:
+            return str(error)
+        return checked.words
 
     def close(self) -> None:
         """Let the snapshot go."""
