@@ -209,6 +209,22 @@ def test_a_log_that_another_program_takes_or_cuts_is_noticed_at_once(why: str, t
     assert command_in(tmp_path)("verify", run).returncode == 0
 
 
+def test_a_lock_that_is_deleted_is_taken_again_and_keeps_others_out(tmp_path: Path) -> None:
+    """A second ``resume`` would write into the record of the run."""
+    refused: list[subprocess.CompletedProcess[str]] = []
+
+    def delete(run: Path) -> None:
+        (run / "record.lock").unlink()
+        wait_until((run / "record.lock").exists, "the lock")
+        refused.append(command_in(tmp_path)("resume", run, "--no-web"))
+
+    code, out, err, run = run_in(tmp_path, delete, 1.0)
+    assert (code, err, run) == (3, "", tmp_path / "run"), out
+    assert refused[0].returncode == 2
+    assert "is being written by pid" in refused[0].stderr
+    assert command_in(tmp_path)("verify", run).returncode == 0
+
+
 def test_polls_that_another_program_deletes_are_noticed_and_the_run_ends(tmp_path: Path) -> None:
     """It is said while the run goes on, in its record, and by ``verify``; the end does not wait for what is gone."""
     deleted: list[int] = []

@@ -20,7 +20,7 @@ from soakwatch.core.errors import RecordError
 from soakwatch.core.private_files import PRIVATE, make_private_folder, open_private, state_folder
 from soakwatch.record._files import connect
 from soakwatch.record._schema import RECORD_NAME
-from soakwatch.record.writer_lock import release_lock, take_lock
+from soakwatch.record.writer_lock import is_lock_of, release_lock, take_lock
 
 Identity = tuple[int, int]
 _SIDES = ("-wal", "-shm", "-journal")
@@ -96,7 +96,7 @@ def moved_to_a_copy(now: OpenFile) -> tuple[OpenFile | None, str]:
 def _moved(now: OpenFile, folder: Path) -> OpenFile:
     path = folder / RECORD_NAME
     draft = _copied(now, folder)
-    lock = now.lock if _is_lock_of(path, now.lock) else take_lock(path)
+    lock = now.lock if is_lock_of(path, now.lock) else take_lock(path)
     if path == now.path:
         now.connection.close()  # before the copy gets this name: closing deletes the log of that name
     else:
@@ -167,12 +167,6 @@ def _leave_open(connection: sqlite3.Connection) -> None:
     """Keep a connection open for ever: closing it would delete the write-ahead log of its record's name, which now
     belongs to the record in its place. Python would close it when it ends, so the reference is given away."""
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
-
-
-def _is_lock_of(path: Path, descriptor: int) -> bool:
-    """Whether the lock that is held is still the record's lock file: it was not deleted with the record."""
-    held = os.fstat(descriptor)
-    return file_identity(path.with_suffix(".lock")) == (held.st_dev, held.st_ino)
 
 
 def _free(folder: Path) -> Path:

@@ -35,7 +35,7 @@ from soakwatch.record.findings import finding_to_json, gone_alarms
 from soakwatch.record.model import Artifact, Source, StoredEvent
 from soakwatch.record.rescue import Identity, OpenFile, displaced, file_identity, moved_to_a_copy, side_files
 from soakwatch.record.seal import Seal, write_seal
-from soakwatch.record.writer_lock import release_lock, take_lock
+from soakwatch.record.writer_lock import is_lock_of, release_lock, take_lock
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding
 from soakwatch_model.sample import Poll
@@ -293,7 +293,7 @@ class Record:
         as they were. Counts ``lost_polls`` as well."""
         if self._identity is None:
             return ""
-        why = displaced(self.path, self._identity) or self._log.trouble(WAL_LIMIT)
+        why = displaced(self.path, self._identity) or self._log.trouble(WAL_LIMIT) or self._keep_lock()
         if not why:
             self._sides = side_files(self.path)
             self._count_lost()
@@ -416,6 +416,20 @@ class Record:
                     self.lost_polls += self._state.recent.pop(due)[0]
             except RecordError:
                 self._pause = 60
+
+    def _keep_lock(self) -> str:
+        """Take the lock anew if its file was deleted, before another process does; "" unless that was faster."""
+        if is_lock_of(self.path, self._lock):
+            return ""
+        try:
+            fresh = take_lock(self.path)
+        except RecordFullError:
+            return ""  # tried again at the next look
+        except RecordError:
+            return "its lock was deleted, and another process writes to it"
+        release_lock(self._lock)
+        self._lock = fresh
+        return ""
 
     def _count_lost(self) -> None:
         """Compare the polls that are not compacted yet with those that were stored, if another program has written."""

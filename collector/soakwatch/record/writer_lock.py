@@ -46,6 +46,16 @@ def release_lock(descriptor: int) -> None:
     os.close(descriptor)
 
 
+def is_lock_of(path: Path, descriptor: int) -> bool:
+    """Whether a lock that is held is still that of a record: nobody has deleted or replaced its file."""
+    held = os.fstat(descriptor)
+    try:
+        named = path.with_suffix(".lock").stat()
+    except OSError:
+        return False
+    return (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino)
+
+
 def is_written(path: Path) -> bool:
     """Whether a run is writing this record now: its writer holds the lock. Asking does not touch the lock.
 
