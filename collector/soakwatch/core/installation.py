@@ -23,20 +23,20 @@ def to_add_plugin(name: str) -> str:
     return f"{_to_add(f'./soakwatch_{name}-*.whl')} (a file of the release; docs/install.md)"
 
 
-def to_add_package(name: str) -> str:
-    """What adds a package that only some need, in the range of versions that Soakwatch was tried with."""
+def to_add_package(*names: str) -> str:
+    """What adds packages that only some need, in the ranges of versions that Soakwatch was tried with."""
     if Path(sys.prefix) == _DEBIAN:
         return "the Debian package lacks it, a wheelhouse of the release has it (docs/install.md)"
-    return _to_add(f"'{_required(name)}'")
+    return _to_add(*(f"'{_required(name)}'" for name in names))
 
 
-def _to_add(what: str) -> str:
+def _to_add(*what: str) -> str:
     here = Path(sys.prefix)
     if (here / "pipx_metadata.json").is_file():
-        return f"pipx inject soakwatch {what}"
+        return f"pipx inject soakwatch {' '.join(what)}"
     if (here / "uv-receipt.toml").is_file():
-        return f"uv tool install ./soakwatch-*.whl --with {what}"
-    return f"{_pip()} install {what}"
+        return f"uv tool install ./soakwatch-*.whl --with {' --with '.join(what)}"
+    return f"{_pip()} install {' '.join(what)}"
 
 
 def _pip() -> str:

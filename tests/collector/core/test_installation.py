@@ -32,6 +32,8 @@ def test_pipx_uv_and_pip_are_told_apart(
     monkeypatch.setattr(soakwatch, "__file__", str(tmp_path / "lib/soakwatch/__init__.py"))
     begin = begin.format(prefix=tmp_path)
     assert to_add_package("apprise") == f"{begin}{APPRISE}"
+    between = " --with " if "uv tool" in begin else " "
+    assert to_add_package("apprise", "duckdb") == f"{begin}{APPRISE}{between}'duckdb<3,>=1.3'"
     assert to_add_plugin("trex") == f"{begin}{FILE} (a file of the release; docs/install.md)"
 
 

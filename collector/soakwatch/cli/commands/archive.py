@@ -27,7 +27,7 @@ Examples:
   soakwatch archive check /srv/archive
 \b
 Ask it with soakwatch query; docs/archive.md says what is in it. Both need
-pip install 'soakwatch[archive]'.""",
+DuckDB and pyarrow: the extra archive (docs/install.md).""",
 )
 def command() -> None:
     """Keep runs in an archive that soakwatch query asks."""

@@ -16,6 +16,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from soakwatch.core.installation import to_add_package
 from soakwatch.core.workers.local import processors
 from soakwatch.transfer.archive.state import Archive, ArchiveError, inside, remedy, require_whole, wrong_with
 from soakwatch.transfer.archive.tables import INDEX, NIGHT, READINGS, Column, Table, Value
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Parameters = Mapping[str, str | Sequence[str]]
-NEEDS_EXTRA = "pip install 'soakwatch[archive]'"
 _MEMORY: Final = "1GB"
 """The most memory of a question; one that would need more is refused, for it may write no file."""
 _ROWS_OF_GROUP = 60_000
@@ -99,7 +99,7 @@ def needs_duckdb() -> None:
         import duckdb  # noqa: F401 - only checks that they are there
         import pyarrow.parquet  # noqa: F401
     except ImportError:
-        raise ArchiveError(f"an archive needs DuckDB and pyarrow: {NEEDS_EXTRA}") from None
+        raise ArchiveError(f"an archive needs DuckDB and pyarrow: {to_add_package('duckdb', 'pyarrow')}") from None
 
 
 class Database:
