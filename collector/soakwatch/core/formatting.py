@@ -138,6 +138,10 @@ def _is_annotation(unit: str) -> bool:
     return len(unit) > 2 and unit[0] == "{" and unit[-1] == "}"
 
 
+_LEAST = 1e-9
+"""Per cent below which a share is none: its steps could be too small for a float."""
+
+
 def share_text(value: float | None) -> str:
     """A coverage as a percentage, rounded down, so that only a full one is 100 %.
 
@@ -149,7 +153,7 @@ def share_text(value: float | None) -> str:
     if value >= 1:
         return "100 %"
     percent = 100 * max(value, 0.0)
-    if not percent:
+    if percent < _LEAST:
         return "0 %"
     step = 10.0 ** (math.floor(math.log10(percent)) - 2)
     return f"{math.floor(percent / step + 1e-6) * step:.3g} %"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -105,6 +105,7 @@ def test_quantities_as_people_read_them(value: float | None, unit: str, text: st
 
 
 @given(st.one_of(st.none(), st.floats()), st.text(max_size=8))
+@example(5e-324, "")
 @settings(derandomize=True, max_examples=300, deadline=None)
 def test_no_number_and_no_unit_breaks_the_text(value: float | None, unit: str) -> None:
     """Any float in any unit has a text, and no text says nan or inf."""
