@@ -125,7 +125,7 @@ class RecordWatch:
         self._unsaved = ""
         self.rescue = ""  # sentence on the last rescue or damage; "" if there was none
         self._saved_ns = 0
-        self._lost_polls = 0  # of those that the record has counted, how many were told
+        self._lost_polls = 0  # as many of those that the record counted have had their event
 
     @property
     def relocated(self) -> bool:

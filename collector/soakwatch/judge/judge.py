@@ -130,8 +130,8 @@ class CaseOfRule:
 
 def cases_of(case_builder: CaseBuilder, uses: Iterable[RuleUse], concerned: Concerned | None) -> list[CaseOfRule]:
     """Everything that is asked, in the order in which it is reported."""
-    asked = ((use.rule, about) for use in uses for about in case_builder.subject_matters(use.rule, concerned))
-    return [CaseOfRule(place, rule, about) for place, (rule, about) in enumerate(asked)]
+    every = ((use.rule, about) for use in uses for about in case_builder.subject_matters(use.rule, concerned))
+    return [CaseOfRule(place, rule, about) for place, (rule, about) in enumerate(every)]
 
 
 def found_in(
@@ -156,11 +156,11 @@ class Judging(Protocol):
         ...
 
 
-def _judged_case(case_builder: CaseBuilder, asked: CaseOfRule) -> Sequence[Finding]:
+def _judged_case(case_builder: CaseBuilder, one: CaseOfRule) -> Sequence[Finding]:
     """What a rule finds in a case."""
-    case = case_builder.case(asked.rule, asked.about.target, asked.about.keys, asked.about.window)
-    judged_by = _judged if case_builder.begun(asked.rule) else _never_begun
-    return judged_by(case_builder, asked.rule, case)
+    case = case_builder.case(one.rule, one.about.target, one.about.keys, one.about.window)
+    judged_by = _judged if case_builder.begun(one.rule) else _never_begun
+    return judged_by(case_builder, one.rule, case)
 
 
 def _judged(case_builder: CaseBuilder, rule: Rule, case: Case) -> Sequence[Finding]:

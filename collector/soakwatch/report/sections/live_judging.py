@@ -14,8 +14,8 @@ TITLE = "Judging while the run went on"
 
 def blocks(page: Page) -> Sequence[Block] | None:
     """A sentence on what was forgotten, and that the verdict does not depend on it; None where nothing was."""
-    told = [stored.event for stored in page.source.events() if stored.event.kind == LIVE_FORGOT]
-    if not told:
+    forgotten = [stored.event for stored in page.source.events() if stored.event.kind == LIVE_FORGOT]
+    if not forgotten:
         return None
-    text = told[-1].detail.get("text", "")
+    text = forgotten[-1].detail.get("text", "")
     return (Text(f"{text[:1].upper()}{text[1:]}."),)
