@@ -90,15 +90,15 @@ async def gnmi_fingerprint(ask: Ask, spoken: Spoken, profile: str) -> dict[str, 
     system = _words(told.get(_SYSTEM, ()), _SYSTEM)
     rows = _rows(told.get(_PARTS, ()), _PARTS, _LEAVES)
     parts, software, unasked = _inventory(rows, _rows(told.get(_OPTICS, ()), _OPTICS, _OPTIC_LEAVES))
-    notes += [f"hardware: {unasked} more components are not told"] if unasked else []
+    notes += [f"hardware: {unasked} more components are left out"] if unasked else []
     if rows and not parts.transceivers:
-        notes.append(f"transceivers: none is told among {len(rows)} components")
+        notes.append(f"transceivers: none among {len(rows)} components")
     device = _device(system, parts.chassis, software) | ({"profile": profile} if profile else {})
     missing = ("name", "model", "serial", "software")
     notes += [f"{name}: the device does not tell it over gNMI" for name in missing if not device.get(name)]
     tree: dict[str, Tree] = {"device": dict(device), **parts.sections(), "gnmi": _spoken(spoken)}
     if len(spoken.models) > MAX_MODELS:
-        notes.append(f"gnmi: {len(spoken.models) - MAX_MODELS} of {len(spoken.models)} models are not told")
+        notes.append(f"gnmi: {len(spoken.models) - MAX_MODELS} of {len(spoken.models)} models are left out")
     uptime_s = _uptime_s(system)
     if uptime_s is None:
         notes.append("uptime: the device does not tell over gNMI when it was booted")

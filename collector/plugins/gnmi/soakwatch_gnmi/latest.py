@@ -159,7 +159,7 @@ class Latest:
             return
         if key[0] == _LINK and before is not None and before.value != value and len(self._events) < _MAX_EVENTS:
             kind = "link.up" if value else "link.down"
-            self._events.append(Event(kind, "", key[1], came_ns, None, {"told by": "gnmi"}))
+            self._events.append(Event(kind, "", key[1], came_ns, None, {"source": "gnmi"}))
         self._readings[key] = _Reading(value, came_ns, each.on_change, each.line)
 
 

@@ -246,7 +246,7 @@ class Claim(PlanModel):
     """What a vendor's sheet says: ``value`` ± ``tolerance``, a share."""
 
     figure: Annotated[Text, Field(description="figure, by its name or expression")]
-    value: Annotated[Amount, Field(description="what somebody says that it is")]
+    value: Annotated[Amount, Field(description="the claimed value")]
     tolerance: Annotated[Fraction, Field(description="so far to either side it is still proven")]
     source: Annotated[str, Field(description="where that is said")] = ""
     where: Where = Field(default_factory=dict)
@@ -273,7 +273,7 @@ class TablesKeys(PlanModel):
         list[TableSpec] | None, Field(description="tables of the report; default: all figures over the first two axes")
     ] = None
     claims: Annotated[
-        list[Claim] | None, Field(description="what somebody says of the figures, to be proven or refuted")
+        list[Claim] | None, Field(description="claims on figures, as of a data sheet, to be proven or refuted")
     ] = None
     limits: Annotated[list[Limit | LossLimit] | None, Field(description="limits of figures")] = None
     compare: Annotated[

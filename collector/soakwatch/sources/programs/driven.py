@@ -236,7 +236,7 @@ class DrivenProgram:
         """See Fingerprints: the command at full level. Raises SourceError."""
         version = self._known()
         if version is None:
-            raise SourceUnreadyError(f"{self._kind.program} has not told its version yet")
+            raise SourceUnreadyError(f"{self._kind.program} has not reported its version yet")
         config: dict[str, Tree] = {
             "command": told_command(self._kind.command(1.0, Path(self._kind.output))),
             "full": str(self._kind.full),
@@ -275,7 +275,7 @@ class DrivenProgram:
         """What the program wrote since the last poll. Raises SourceError if it should run and does not."""
         if self._known() is None:
             if self._site.trial:
-                raise SourceUnreadyError(f"{self._kind.program} has not told its version yet")
+                raise SourceUnreadyError(f"{self._kind.program} has not reported its version yet")
             return Answer((), (), ())
         if self._site.trial:
             return Answer((Sample(SENDING, "", 0, now_ns),), (), ())
