@@ -13,6 +13,7 @@ import numpy as np
 
 from soakwatch_model.case import Case
 from soakwatch_model.series import Floats
+from soakwatch_rules.stats.medians import median
 
 CORE: Final = "system.cpu.core.utilization"
 EVERY: Final = "*"
@@ -35,5 +36,5 @@ def constant(metric: str, value: Floats) -> bool:
     if metric != CORE:
         return False
     part = max(1, value.size // 20)
-    ends = min(float(np.median(value[:part])), float(np.median(value[-part:])))
-    return float(np.median(value)) >= _TOP and min(ends, float(np.quantile(value, 0.05))) >= _EASED
+    ends = min(median(value[:part]), median(value[-part:]))
+    return median(value) >= _TOP and min(ends, float(np.quantile(value, 0.05))) >= _EASED

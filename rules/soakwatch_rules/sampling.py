@@ -6,6 +6,7 @@ import numpy as np
 
 from soakwatch_model.series import Ints, Series
 from soakwatch_model.window import Window
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.wording.quantities import moment
 
 _BLIND_SHARE = 0.05  # of a window; the same share that a gap may have
@@ -13,7 +14,7 @@ _BLIND_SHARE = 0.05  # of a window; the same share that a gap may have
 
 def spacing(series: Series) -> float | None:
     """The median distance of readings in seconds; None with fewer than two."""
-    return float(np.median(np.diff(series.time_ns))) * 1e-9 if len(series) > 1 else None
+    return median(np.diff(series.time_ns)) * 1e-9 if len(series) > 1 else None
 
 
 def cadence(series: Series) -> float | None:
@@ -39,7 +40,7 @@ def unseen(time_ns: Ints, window: Window) -> str:
     """
     if time_ns.size < 2:
         return f"{'only one sample' if time_ns.size else 'no samples'}: two are needed to see a change"
-    slack_ns = max(3.0 * float(np.median(np.diff(time_ns))), _BLIND_SHARE * (window.end_ns - window.begin_ns))
+    slack_ns = max(3.0 * median(np.diff(time_ns)), _BLIND_SHARE * (window.end_ns - window.begin_ns))
     if time_ns[0] - window.begin_ns > slack_ns:
         return f"no samples before {moment(int(time_ns[0]))}"
     if window.end_ns - time_ns[-1] > slack_ns:

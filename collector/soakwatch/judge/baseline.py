@@ -20,6 +20,7 @@ from soakwatch.record import SeriesKey
 from soakwatch_model.series import Series
 from soakwatch_model.window import Phase, Window
 from soakwatch_rules.rule import Input, Rule, metrics_read
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.stats.time_blocks import MAD
 
 META = "baseline"
@@ -141,7 +142,7 @@ def _level(series: Series) -> Level | None:
     value = read.values
     if value.size < _MIN_SAMPLES or not bool((np.abs(value) < 1e150).all()):
         return None
-    median = float(np.median(value))
+    middle = median(value)
     low, quarter, upper, high = (float(bound) for bound in np.quantile(value, _QUANTILES))
     return Level(
         series.target,
@@ -149,8 +150,8 @@ def _level(series: Series) -> Level | None:
         series.object,
         read.trait.unit,
         int(value.size),
-        median,
-        MAD * float(np.median(np.abs(value - median))),
+        middle,
+        MAD * median(np.abs(value - middle)),
         (low, quarter, upper, high),
         period(read.seconds, value),
     )

@@ -16,6 +16,7 @@ from soakwatch_model.flow import BACK, BITS, BYTES, CEILING, DRIVE, FAILED, LEVE
 from soakwatch_model.metric import COUNTER, GAUGE, flows
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.wording.quantities import duration, quantity
 
 HELD_S = 10.0
@@ -205,7 +206,7 @@ class _Total:
         time_s = np.asarray((series.time_ns - zero_ns) * 1e-9, dtype=np.float64)
         apart = np.diff(time_s)
         step = series.increments().values if series.trait.kind == "counter" else series.values[1:] * apart
-        usual = float(np.median(apart))
+        usual = median(apart)
         hole = ~np.isfinite(step) | (apart > _HOLE * usual)
         total = np.append(0.0, np.cumsum(np.where(hole, 0.0, step)))
         return cls(time_s, total, np.append(0.0, np.cumsum(hole)), usual)

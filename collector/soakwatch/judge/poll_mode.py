@@ -13,6 +13,7 @@ import numpy as np
 
 from soakwatch_model.sample import object_text
 from soakwatch_rules import poll_mode_cores
+from soakwatch_rules.stats.medians import median
 
 if TYPE_CHECKING:
     from soakwatch.judge.judged_record import JudgeableRecord
@@ -48,13 +49,13 @@ def _of_the_total(record: JudgeableRecord, target: str, known: Mapping[str, str]
     """The total, if it is only busy because of polling cores while the others have room."""
     keys = [key for key in record.keys([TOTAL, poll_mode_cores.CORE]) if key.target == target]
     total = next((record.series(key).finite().values for key in keys if key.metric == TOTAL), np.empty(0))
-    if not total.size or float(np.median(total)) < _BUSY:
+    if not total.size or median(total) < _BUSY:
         return {}
     others, polls = [], 0
     for key in keys:
         if key.metric == poll_mode_cores.CORE:
             value = record.series(key).finite().values
-            busy = value.size > 0 and float(np.median(value)) >= _BUSY
+            busy = value.size > 0 and median(value) >= _BUSY
             if busy and (key.object in known or poll_mode_cores.constant(key.metric, value)):
                 polls += 1
             elif value.size:

@@ -26,6 +26,7 @@ from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import cadence, unseen
 from soakwatch_rules.spans import overlap_s
 from soakwatch_rules.stats.hysteresis import stretches
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.stats.stretched import PacedBlocks, block_length, paced_blocks, runs_of
 from soakwatch_rules.traits import Guide, RuleWords, Traits
 from soakwatch_rules.wording.quantities import counted, duration, first_few, moment, quantity
@@ -266,7 +267,7 @@ class Change(Parameters):
         self, case: Case, series: Series, cut: PacedBlocks, known: Mask, usual: Mask
     ) -> tuple[list[_Fault], float | None, str]:
         """Each time that a port or flow which always carried traffic fell silent."""
-        pace = float(np.median(cut.value[usual])) if usual.any() else 0.0
+        pace = median(cut.value[usual]) if usual.any() else 0.0
         if pace < _CARRIES:
             return [], None, "carried next to nothing when the run began: nothing that could stop"
         silent = cut.value <= _SILENT * pace
@@ -287,7 +288,7 @@ class Change(Parameters):
                 continue
             now = load[begin:end][np.isfinite(load[begin:end])]
             then = load[:begin][before & np.isfinite(load[:begin])]
-            goes_on = bool(now.size and then.size and np.median(now) >= _GOES_ON * np.median(then))
+            goes_on = bool(now.size and then.size and median(now) >= _GOES_ON * median(then))
             if now.size and not goes_on:
                 continue  # the load stopped, not the port
             ends = end >= cut.value.size
@@ -324,8 +325,8 @@ class Change(Parameters):
             if blocks < _WARN_BLOCKS:
                 continue
             now = load[begin:end][np.isfinite(load[begin:end])]
-            more = bool(now.size and known_load.size and np.median(now) > _MORE_LOAD * known_load.max())
-            value = float(np.median(cut.value[begin:end][known[begin:end]]))
+            more = bool(now.size and known_load.size and median(now) > _MORE_LOAD * known_load.max())
+            value = median(cut.value[begin:end][known[begin:end]])
             unit = f"{series.trait.unit}/s" if counter else series.trait.unit
             how_long = _how_long(stretch, to_end=to_end)
             times = f"{value / high:.0f} times the usual {quantity(high, unit)}"

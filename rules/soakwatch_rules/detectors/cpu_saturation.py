@@ -21,6 +21,7 @@ from soakwatch_rules.load.offered import OVERLOADS
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.stats.saturated_windows import Windows, covered_seconds
 from soakwatch_rules.stats.spikes import MIN_SAMPLES, busy_throughout
 from soakwatch_rules.stats.tally import Tally
@@ -239,7 +240,7 @@ def _tops(judged: list[Series], seconds: float, enter: float) -> Iterator[_Top]:
             windows = Windows(series.time_ns, covered, seconds)
         mean = windows.means(value)
         highest = mean if mean.size else value
-        whole = _throughout(series) and float(np.median(value)) >= enter
+        whole = _throughout(series) and median(value) >= enter
         yield _Top(series, windows.union(mean, enter), float(highest.max()), whole)
 
 
@@ -258,7 +259,7 @@ def _polls(series: Series, case: Case) -> bool:
     for phase in case.phases:
         calm = series.between(phase.window.begin_ns, phase.window.end_ns) if phase.name == "baseline" else None
         if calm is not None and len(calm) >= MIN_SAMPLES:
-            return busy_throughout(series.values, float(np.median(calm.values)), MIN_SAMPLES)
+            return busy_throughout(series.values, median(calm.values), MIN_SAMPLES)
     if not _throughout(series):
         return False
     return bool(poll_mode_cores.evidence(case, series.object)) or poll_mode_cores.constant(series.metric, series.values)

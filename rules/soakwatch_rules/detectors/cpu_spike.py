@@ -18,6 +18,7 @@ from soakwatch_rules.finding_draft import draft, each_series, half_unread
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import cadence
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.stats.spikes import (
     MIN_SAMPLES,
     LevelAndScatter,
@@ -196,7 +197,7 @@ class CpuSpike(Parameters):
 
     def _busy(self, finding: Finding, case: Case, value: Floats, base: LevelAndScatter | None) -> Finding | None:
         """The finding of a CPU that is busy throughout: poll mode, saturated from the start, or None: judge it."""
-        middle = quantity(float(np.median(value)), "1")
+        middle = quantity(median(value), "1")
         metrics = "use cycles per packet instead"
         if base is not None:
             reason = (
@@ -208,7 +209,7 @@ class CpuSpike(Parameters):
         ):
             how = evidence or f"CPU was at {middle} from the start and hardly ever below"
             reason = f"busy-polling core ({how}); spikes cannot be judged"
-        elif float(np.median(value)) >= self.enter:
+        elif median(value) >= self.enter:
             return finding.undecided(
                 f"CPU was at {middle} from the start: saturated, or a busy-polling (DPDK) core; no spike can "
                 "rise from there, there is no baseline, and nothing says that it is in poll mode",
@@ -222,7 +223,7 @@ class CpuSpike(Parameters):
     def _sorted(self, case: Case, series: Series, cover_s: Floats, seen: Plateaus) -> SortedPlateaus:
         """Each long plateau as planned, scatter, recurrent, spike, or set aside as unexplained."""
         marks = [mark_of(plateau, series, cover_s) for plateau in seen.long]
-        apart = float(np.median(cover_s))
+        apart = median(cover_s)
         planned_phases = [_planned_phase(mark, case, apart) for mark in marks]
         habits = CpuHabits(case, series, cover_s, seen)
         plateaus = SortedPlateaus()
@@ -363,7 +364,7 @@ class CpuSpike(Parameters):
         """Surges: rises that are no spikes, do not recur, and that no phase explains."""
         leave = max(0.0, self.surge - (self.enter - self.leave))
         shape = SpikeDefinition(self.surge, leave, self.surge_rise, self.sigmas / 2, self.surge_seconds, self.trailing)
-        apart = float(np.median(cover_s))
+        apart = median(cover_s)
         seen = plateaus(series.values, cover_s, shape, keep, base)
         habits = CpuHabits(case, series, cover_s, seen)
         rises = [

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal
 
-import numpy as np
-
 from soakwatch_model.case import Case
 from soakwatch_model.event import Event
 from soakwatch_model.fact import Happened, Onset
@@ -23,6 +21,7 @@ from soakwatch_rules.load.traffic import Traffic, traffic
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import spacing
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.traits import Guide, Inconclusive, RuleWords, Traits
 from soakwatch_rules.wording.quantities import counted, digits, duration, plural, plus_minus, quantity
 
@@ -314,7 +313,7 @@ def _step_s(case: Case, load: Traffic | None) -> float:
     """The largest median distance of readings in seconds: an event's time is no more exact."""
     apart = [s for series in case.series if series.metric == "reach.up" and (s := spacing(series)) is not None]
     if load is not None and load.bins.sent.size:
-        apart.append(float(np.median(load.bins.seconds)))
+        apart.append(median(load.bins.seconds))
     return max(apart, default=0.0)
 
 
@@ -346,10 +345,10 @@ def _summary(kind: str, assessments: Sequence[_Assessment]) -> str:
     if not known:
         return f"{events}, none measured"
     some_of = "" if len(known) == len(assessments) else f" ({len(known)} measured)"
-    median, worst = float(np.median(known)), max(known)
+    usual, worst = median(known), max(known)
     if not worst:
         return f"{events}{some_of}, no outage"
-    return f"{events}{some_of}: median outage {duration(median)}, worst {duration(worst)}"
+    return f"{events}{some_of}: median outage {duration(usual)}, worst {duration(worst)}"
 
 
 def _mark(assessment: _Assessment, load: Traffic | None) -> Mark:
@@ -371,7 +370,7 @@ def _numbers(assessments: Sequence[_Assessment]) -> dict[str, float]:
         "differ": float(len(agree) - sum(agree)),
     }
     if known:
-        numbers |= {"outage_median_s": float(np.median(known)), "outage_worst_s": max(known)}
+        numbers |= {"outage_median_s": median(known), "outage_worst_s": max(known)}
     lost = [x.traffic.lost for x in ones if x.traffic is not None]
     if lost:
         numbers |= {"lost": sum(lost), "lost_worst": max(lost)}

@@ -43,6 +43,7 @@ from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.commanded import Shortfall, shortfall
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.stats.saturated_windows import Means, covered_seconds
 from soakwatch_rules.traits import Guide, Inconclusive, Judges, RuleWords, Traits
 from soakwatch_rules.wording.quantities import counted, digits, duration, moment, quantity
@@ -363,7 +364,7 @@ def _highest(series: Series) -> float | None:
     if not rates.rate.size:
         return None
     lasted = np.asarray((rates.end_ns - rates.begin_ns) * 1e-9, dtype=np.float64)
-    longest = max(_MOMENT_S, float(np.median(lasted)))
+    longest = max(_MOMENT_S, median(lasted))
     return Means(rates.end_ns, rates.rate, lasted).highest(longest)
 
 

@@ -45,6 +45,7 @@ from soakwatch_rules.load.throughput import Curve
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import unseen
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.stats.outage import Bins, lost_for_good
 from soakwatch_rules.stats.standstill import Stop, stops, stops_of_rate
 from soakwatch_rules.traits import Family, Guide, RuleWords, Traits
@@ -273,7 +274,7 @@ class Loss(Parameters):
                 return
             late = lost_for_good(np.where(known, np.clip(bins.lost, -1e120, 1e120), 0.0), bins)
             counted = known & ~out & ~over
-            ahead = max(1, round(1.0 / max(float(np.median(bins.seconds)), 1e-3)))
+            ahead = max(1, round(1.0 / max(median(bins.seconds), 1e-3)))
             if bins.sent.size > 2 * ahead + 1:
                 counted[-ahead:] = False  # still in flight at the end
             for part in judged_phases(case):
@@ -290,7 +291,7 @@ class Loss(Parameters):
         if not offer.ratio:
             sent = sent if offer.on is None else np.where(offer.on == 0, np.nan, sent)
             came = (sent - bins.lost)[(sent > 0) & (sent > bins.lost)] / sent[(sent > 0) & (sent > bins.lost)]
-            usual = float(np.median(came)) if came.size else 1.0
+            usual = median(came) if came.size else 1.0
             if _MUCH <= usual < 1:  # the command, or requests in larger packets, need not come back completely
                 sent, lost = usual * sent, lost - (1 - usual) * sent
         observed = Bins(bins.edges_ns, sent, lost)
@@ -333,7 +334,7 @@ class Loss(Parameters):
                 stops = list(stops_of_rate(begins, ends, value, self.seconds, counts=counts))
             for stop in stops:
                 self._add_stop(case, offer, rate, stop, seen)
-            level = max(level, float(np.median(value[value > 0])) if bool((value > 0).any()) else 0.0)
+            level = max(level, median(value[value > 0]) if bool((value > 0).any()) else 0.0)
 
     def _add_stop(self, case: Case, offer: Offer, rate: Curve, stop: Stop, seen: LossEvidence) -> None:
         inside = (rate.begin_ns >= stop.begin_ns) & (rate.end_ns <= stop.end_ns)
@@ -342,7 +343,7 @@ class Loss(Parameters):
         if rests and rests >= works:
             return  # nothing was offered
         after = rate.end_ns > stop.end_ns
-        level = float(np.median(rate.rate[rate.rate > 0]))
+        level = median(rate.rate[rate.rate > 0])
         last = stop.last and not bool((rate.rate[after] >= 0.1 * level).any())
         end_ns = int(rate.end_ns[-1]) if last else stop.end_ns
         window = Window(stop.begin_ns, end_ns)
@@ -360,7 +361,7 @@ class Loss(Parameters):
             elif last and window.seconds <= max(_TAIL_S, _TAIL * case.window.seconds):
                 unsure, ended = f"at {moment(stop.begin_ns)}", True
         here = rate.rate[(rate.begin_ns >= window.begin_ns) & (rate.end_ns <= window.end_ns)]
-        left = min(float(np.median(here)) / level, 1.0) if here.size else 0.0
+        left = min(median(here) / level, 1.0) if here.size else 0.0
         seen.stops.append(Standstill(replace(stop, last=last), window, offer, unsure, left, ended))
 
     # --- what is said ------------------------------------------------------------------------------------------

@@ -40,6 +40,7 @@ from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.silences import monitor_did_not_poll, silent_all
 from soakwatch_rules.spans import common, overlap_s, without
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.traits import Family, Guide, RuleWords, Traits
 from soakwatch_rules.wording.quantities import counted, digits, duration, first_few, moment, quantity
 
@@ -216,8 +217,8 @@ class ManagementIsolation(Parameters):
         about = max(own.values(), key=len)
         finding = replace(draft(self, case, about), unit="s", limit=self.latency, metric="reach.round_trip")
         name = peer_name(peer)
-        late = float(np.median(trips[0])) if trips[0].size >= _MIN_PROBES else None
-        calm = float(np.median(trips[1])) if trips[1].size >= _MIN_PROBES else None
+        late = median(trips[0]) if trips[0].size >= _MIN_PROBES else None
+        calm = median(trips[1]) if trips[1].size >= _MIN_PROBES else None
         numbers = {"high_s": total_seconds(under.high), "low_s": total_seconds(under.low), "sent": sent, "lost": lost}
         if late is not None:
             numbers |= {"round_trip": late, "round_trip_p95": float(np.quantile(trips[0], 0.95))}

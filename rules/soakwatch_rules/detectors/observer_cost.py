@@ -23,6 +23,7 @@ from soakwatch_rules.peers import finite_numbers
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.stats.counted_amounts import amount, binned
 from soakwatch_rules.stats.distributions import student_quantile
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.traits import Guide, RuleWords, Traits
 from soakwatch_rules.wording.quantities import duration, first_few, quantity
 
@@ -307,7 +308,7 @@ def _with_pauses(counted: Finding, paused: Finding) -> Finding:
 def _not_counted(finding: Finding, case: Case, inside: Iterable[Series]) -> Finding:
     """The finding if the cost is unknown, with the time that answers took."""
     took = [
-        f"polls of {label(s.object, 'source') or s.object or 'it'} took {duration(float(np.median(s.values)))}"
+        f"polls of {label(s.object, 'source') or s.object or 'it'} took {duration(median(s.values))}"
         for s in inside
         if s.metric == _TOOK and len(s)
     ]

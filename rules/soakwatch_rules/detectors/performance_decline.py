@@ -20,6 +20,7 @@ from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.stats.daily import DAY_S, is_daily_sine
 from soakwatch_rules.stats.decline import Fall, fall, late_fall
 from soakwatch_rules.stats.judge_trend import judge_trend
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.stats.onset import onset_s
 from soakwatch_rules.stats.standstill import Stop, stops_of_rate
 from soakwatch_rules.stats.time_blocks import blocks, how_many
@@ -142,7 +143,7 @@ class PerformanceDecline(Parameters):
         if n < _MIN_SAMPLES or span < self.shortest:
             return self._too_little(finding, n, span)
         seconds, value = _scaled(case, shown)
-        level = float(np.median(value))
+        level = median(value)
         if level <= 0:
             reason = "no throughput in most of the window"
             return finding.undecided(reason, InconclusiveReason.NO_REFERENCE, "check that the load reached the device")

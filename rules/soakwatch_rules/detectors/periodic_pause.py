@@ -29,6 +29,7 @@ from soakwatch_rules.load.throughput_pauses import (
 from soakwatch_rules.parameter import Parameters, parameter
 from soakwatch_rules.rule import RuleSpec
 from soakwatch_rules.sampling import cadence
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.stats.robust_level import robust
 from soakwatch_rules.stats.standstill import stops_of_rate
 from soakwatch_rules.stats.throughput_dips import (
@@ -410,8 +411,8 @@ def _between(rate: Floats, dip: Dip, deep: float, level: float) -> bool:
     before, after = rate[max(dip.open - _AROUND, 0) : dip.open], rate[dip.close : dip.close + _AROUND]
     if not (before.size and after.size):
         return False
-    fell = float(np.median(rate[dip.open : dip.close])) < (1 - deep / 2) * float(np.median(before))
-    return fell and float(np.median(after)) > (1 - deep / 2) * level
+    fell = median(rate[dip.open : dip.close]) < (1 - deep / 2) * median(before)
+    return fell and median(after) > (1 - deep / 2) * level
 
 
 def _planned(planned: list[Event], begin_ns: int, end_ns: int) -> bool:

@@ -23,6 +23,7 @@ from soakwatch_rules.sampling import cadence, unseen
 from soakwatch_rules.spans import overlap_s
 from soakwatch_rules.stats.hysteresis import stretches
 from soakwatch_rules.stats.judge_trend import judge_trend
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.stats.tally import Tally
 from soakwatch_rules.stats.tolerance import Tolerance
 from soakwatch_rules.traits import Family, Guide, Limit, RuleWords, Traits
@@ -302,7 +303,7 @@ class Saturation(Parameters):
     def _forecast(self, case: Case, series: Series, limit: float) -> Forecast | None:
         """When the limit is reached at the present rate; None unless the resource certainly climbs."""
         value, quarter = series.values, len(series) // 4
-        if quarter < 8 or float(np.median(value[-quarter:]) - np.median(value[:quarter])) < _ROSE * limit:
+        if quarter < 8 or float(median(value[-quarter:]) - median(value[:quarter])) < _ROSE * limit:
             return None
         begin_s = (case.window.begin_ns - int(series.time_ns[0])) * 1e-9
         end_s = begin_s + case.window.seconds
@@ -328,11 +329,7 @@ class Saturation(Parameters):
 def _steady(series: Series, window: Window) -> bool:
     """Whether it was read evenly over the window; a metric read less often than the polls misses no reading."""
     apart = np.diff(series.time_ns)
-    return (
-        bool(apart.size)
-        and not unseen(series.time_ns, window)
-        and float(apart.max()) <= _EVEN * float(np.median(apart))
-    )
+    return bool(apart.size) and not unseen(series.time_ns, window) and float(apart.max()) <= _EVEN * median(apart)
 
 
 def _limit(series: Series) -> float | None:

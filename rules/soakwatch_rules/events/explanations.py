@@ -12,6 +12,7 @@ from soakwatch_model.event import Event
 from soakwatch_model.flow import SENT
 from soakwatch_model.series import Series
 from soakwatch_rules.load.load_account import LoadAccount, is_of_side
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.wording.quantities import duration, quantity
 
 _NO_CAUSE = frozenset({"gap", "clock.step", "core.present", "core.dump"})
@@ -111,7 +112,7 @@ def median_load(load: Sequence[Series], begin_ns: int, end_ns: int) -> float | N
         with np.errstate(all="ignore"):
             value = (part.rate() if series.trait.kind == "counter" else part).finite().values
         if value.size:
-            middle = float(np.median(value / 2)) * 2
+            middle = median(value / 2) * 2
             if math.isfinite(middle):
                 return middle
     return None

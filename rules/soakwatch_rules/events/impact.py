@@ -18,6 +18,7 @@ from soakwatch_rules.load.offered import OVERLOADS, phases_joined
 from soakwatch_rules.load.traffic import Traffic
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.counted_amounts import steps
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.stats.outage import DownTime, Outage, outage, unanswered
 from soakwatch_rules.stats.return_to_level import MIN_WINDOW, Reference, reference, returned
 from soakwatch_rules.wording.series_names import name_of
@@ -292,7 +293,7 @@ def _peak(series: Series, stretch: EventScope) -> Peak | None:
     after = series.between(stretch.window.begin_ns, stretch.window.end_ns).finite().values
     if not calm.size or not after.size:
         return None
-    return Peak(series.trait.unit, float(np.median(calm / 2)) * 2, float(after.max()))
+    return Peak(series.trait.unit, median(calm / 2) * 2, float(after.max()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -15,6 +15,7 @@ from soakwatch_model.window import Window
 from soakwatch_rules.sampling import spacing
 from soakwatch_rules.spans import joined, overlap_s
 from soakwatch_rules.stats.hysteresis import true_runs
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.wording.quantities import counted
 
 UNLISTED = "no longer listed"
@@ -238,7 +239,7 @@ def prefix_collapse(
     time_ns, value = good.time_ns[keep], good.values[keep]
     if value.size < 4:
         return None
-    usual = float(np.median(value[: max(3, value.size // 10)]))
+    usual = median(value[: max(3, value.size // 10)])
     if usual < 1:
         return None
     low = value < share * usual

@@ -13,6 +13,7 @@ from soakwatch_model.finding import InconclusiveReason, Outcome
 from soakwatch_model.series import Series
 from soakwatch_rules.series_lives import Life
 from soakwatch_rules.stats.following import LoadDependence
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.stats.trend_answer import TrendAnswer
 from soakwatch_rules.wording.growth_words import near_limit, released_words
 
@@ -41,7 +42,7 @@ def reached_before(judged_life: GrowthOfLife, judged: Sequence[GrowthOfLife]) ->
     """Whether a longer, passing life had been as high, so that a restart cut a sawtooth or a warm-up."""
     sign = -1.0 if judged_life.life.series.trait.growth == "down" else 1.0
     own = sign * judged_life.life.series.values
-    end = float(np.median(own[-max(1, own.size // 16) :]))
+    end = median(own[-max(1, own.size // 16) :])
     return any(
         end <= float(np.quantile(sign * other.life.series.values, _HIGH))
         for other in judged

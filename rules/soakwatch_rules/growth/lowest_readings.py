@@ -11,6 +11,7 @@ import numpy as np
 from soakwatch_model.finding import InconclusiveReason, Outcome
 from soakwatch_model.series import Floats
 from soakwatch_rules.growth.lifetimes import GrowthOfLife
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.stats.robust_level import net_change
 from soakwatch_rules.stats.time_blocks import Blocks, blocks, opened
 from soakwatch_rules.stats.trend_answer import TrendAnswer
@@ -111,7 +112,7 @@ def _still_rising(low: Floats, within: float) -> bool:
 
 def _been_there(low: Floats, within: float) -> bool:
     """Whether the first third was about as high as the end, so that the release may have taken back all growth."""
-    return float(np.median(low[-_LEAST:]) - low[: low.size // _THIRDS].max()) <= within
+    return float(median(low[-_LEAST:]) - low[: low.size // _THIRDS].max()) <= within
 
 
 def _may_hide(trend: TrendAnswer) -> bool:

@@ -15,6 +15,7 @@ from soakwatch_model.metric_entry import HOST_MEMORY
 from soakwatch_model.metric_queries import telling
 from soakwatch_model.series import Floats, Ints, Series
 from soakwatch_rules.rule import Rule
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.stats.robust_level import net_change
 from soakwatch_rules.wording.growth_words import near_limit
 from soakwatch_rules.wording.quantities import counted, quantity
@@ -70,7 +71,7 @@ def residue(whole: Series, parts: Sequence[Series], events: Iterable[Event], lim
     off = total - total.mean()
     square = float(off @ off)
     each = float(off @ value) / square if square > 0 else 1.0
-    left = value - min(max(each, low), high) * (total - float(np.median(total)))
+    left = value - min(max(each, low), high) * (total - median(total))
     # the limits are those of the sum, not of what remains of it
     trait = replace(whole.trait, quantum=None, ceiling=None, high=None)
     changes = [(series.object, net_change(column)) for series, column in zip(chosen, columns, strict=True)]
@@ -136,7 +137,7 @@ def _on(positions: Ints, part: Series, deaths: Sequence[Event]) -> Floats:
     if len(part) < 2:
         return np.zeros(positions.size)
     result: Floats = np.interp(positions.astype(np.float64), part.time_ns.astype(np.float64), part.values)
-    slack = round(_GAP * float(np.median(np.diff(part.time_ns))))
+    slack = round(_GAP * median(np.diff(part.time_ns)))
     result[(positions < part.time_ns[0] - slack) | (positions > part.time_ns[-1] + slack)] = 0.0
     mine = sorted(e.begin_ns for e in deaths if e.object in {"", part.object})
     for index in np.flatnonzero(np.diff(part.time_ns) > slack).tolist():

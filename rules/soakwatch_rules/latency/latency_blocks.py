@@ -14,6 +14,7 @@ from soakwatch_model.window import Window
 from soakwatch_rules.load.load_account import LoadAccount
 from soakwatch_rules.load.offered import OVERLOADS
 from soakwatch_rules.stats.counted_amounts import binned
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.stats.slowdown import Slowness, block_medians, slowness
 
 ROUND_TRIP: Final = "reach.round_trip"
@@ -78,7 +79,7 @@ def compared_blocks(grid: LatencyGrid, own: float | None) -> Slowness:
     second = positions[positions.size // 4 : positions.size // 2]
     if not grid.early or own is not None or second.size < MIN_REFERENCE_BLOCKS:
         return slow
-    if float(np.median(slow.off[second])) > math.log(_SETTLED):
+    if median(slow.off[second]) > math.log(_SETTLED):
         return slow
     reference = np.zeros(grid.reference.size, dtype=bool)
     reference[second] = True
@@ -88,7 +89,7 @@ def compared_blocks(grid: LatencyGrid, own: float | None) -> Slowness:
 def earlier_level(before: Series) -> float | None:
     """The log of the median of an earlier run's readings; None if they are too few."""
     value = before.values[before.values > 0]
-    return math.log(float(np.median(value))) if value.size >= READINGS * MIN_REFERENCE_BLOCKS else None
+    return math.log(median(value)) if value.size >= READINGS * MIN_REFERENCE_BLOCKS else None
 
 
 def baselines(case: Case) -> list[Window]:

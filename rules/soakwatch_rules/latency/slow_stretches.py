@@ -13,6 +13,7 @@ from soakwatch_model.series import Floats, Series
 from soakwatch_model.window import Window
 from soakwatch_rules.latency.latency_blocks import ROUND_TRIP, LatencyGrid
 from soakwatch_rules.stats.hysteresis import stretches
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.stats.slowdown import Slowness, slowness_at_like_load
 
 DOUBLED: Final = 1.8  # times the usual: a stretch with this median counts as doubled
@@ -65,8 +66,8 @@ def slow_stretches(
     for first, close in _joined(stretches(off, least, _LEAVE * least).tolist()):
         begin, end = int(positions[first]), int(positions[close - 1]) + 1
         inside = positions[first:close]
-        times, to_end = float(np.median(slow.off[inside])), close == positions.size
-        if float(np.median((away - floor)[inside])) < 0:
+        times, to_end = median(slow.off[inside]), close == positions.size
+        if median((away - floor)[inside]) < 0:
             continue
         if end - begin < 3 and not _high(series, grid, begin, end, usual, _LEAVE * least):
             continue
@@ -74,7 +75,7 @@ def slow_stretches(
         if slow.slope > 0 and same.share >= 1 / 3 and same.off < _LEAVE * least:
             continue
         near = max(round(min(_GRADUAL * length_s, _GRADUAL_S) / grid.block_s), 3)
-        rise = float(np.median(off[first : first + near])) - float(np.median(off[max(first - near, 0) : first + 1]))
+        rise = median(off[first : first + near]) - median(off[max(first - near, 0) : first + 1])
         steep = first > 0 and rise >= _STEP * times
         gradual = first > 0 and not steep and not (knows and to_end)
         if first == 0 and close < _COLD * positions.size and grid.early:
@@ -83,8 +84,8 @@ def slow_stretches(
             SlowStretch(
                 Window(int(grid.edges_ns[begin]), int(min(grid.edges_ns[end], case.window.end_ns))),
                 math.exp(times),
-                float(np.median(grid.value[inside])),
-                float(np.median(usual[inside])),
+                median(grid.value[inside]),
+                median(usual[inside]),
                 to_end,
                 gross,
                 steep=steep,

@@ -25,6 +25,7 @@ from soakwatch_model.metric import BY_NAME
 from soakwatch_rules.load.load_account import LoadAccount
 from soakwatch_rules.load.throughput import Curve, Flow, curve
 from soakwatch_rules.sampling import cadence
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.stats.throughput_dips import running_level
 
 NOTHING = 0.2
@@ -99,7 +100,7 @@ class Demand:
         """Whether the rate sent fell by a share of ``deep`` or more in a stretch."""
         for sent in self.sent:
             inside = (sent.end_ns > begin_ns) & (sent.begin_ns < end_ns)
-            if inside.any() and float(sent.rate[inside].min()) < (1 - deep) * float(np.median(sent.rate)):
+            if inside.any() and float(sent.rate[inside].min()) < (1 - deep) * median(sent.rate):
                 return True
         return False
 
@@ -120,7 +121,7 @@ def _lowest(load: Curve, begin_ns: int, end_ns: int) -> float | None:
     inside = (load.end_ns > begin_ns) & (load.begin_ns < end_ns)
     if not inside.any():
         return None
-    apart_s = float(np.median(load.end_ns - load.begin_ns)) * 1e-9
+    apart_s = median(load.end_ns - load.begin_ns) * 1e-9
     level = running_level(load.rate, apart_s)[inside]
     usual = np.where(level > 0, level, 1.0)
     return float(np.min(np.where(level > 0, load.rate[inside] / usual, 1.0)))

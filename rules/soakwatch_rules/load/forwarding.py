@@ -14,6 +14,7 @@ from soakwatch_rules.load.load_account import LoadAccount
 from soakwatch_rules.silences import silence_to_end
 from soakwatch_rules.spans import joined
 from soakwatch_rules.stats.counted_amounts import binned
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.stats.tally import Tally
 
 _STOPPED = 0.01  # share of what goes in: with less coming out, forwarding stopped
@@ -38,7 +39,7 @@ class Forwarding:
     @property
     def apart_s(self) -> float:
         """The longest median distance of readings in seconds."""
-        return max(float(np.median(np.diff(s.finite().time_ns))) * 1e-9 for s in (*self.into, *self.out))
+        return max(median(np.diff(s.finite().time_ns)) * 1e-9 for s in (*self.into, *self.out))
 
     def stopped(self, window: Window) -> tuple[Window, ...]:
         """The stretches, to the reading, in which something went in and less than 1 % of it came out."""

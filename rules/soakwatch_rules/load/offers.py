@@ -28,6 +28,7 @@ from soakwatch_rules.load.load_account import LoadAccount, LoadPair, drive_of
 from soakwatch_rules.load.throughput import Curve, curve
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.counted_amounts import binned
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.stats.outage import Bins
 
 PINGS = "pings"
@@ -319,7 +320,7 @@ class _Activity:
         for what, time_ns, value in self._reported:
             positions = np.searchsorted(time_ns, edges[1:], side="right") - 1
             now = np.where(positions >= 0, value[np.clip(positions, 0, None)], np.nan)
-            usual = float(np.median(value[value > 0])) if bool((value > 0).any()) else 0.0
+            usual = median(value[value > 0]) if bool((value > 0).any()) else 0.0
             if what in {USERS, CONNECTIONS}:
                 works |= now > _GOES_ON * usual
             elif what == SENDING:

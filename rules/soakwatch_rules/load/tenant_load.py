@@ -37,6 +37,7 @@ from soakwatch_model.window import Window
 from soakwatch_rules.load.offered import first_reported
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.counted_amounts import binned
+from soakwatch_rules.stats.medians import median, row_medians
 
 _SCOPES: Final = (STREAM, WHOLE, PORT)
 """In order of preference: a flow may belong to one tenant, a generator's whole load to several."""
@@ -238,7 +239,7 @@ def raised_load(
         with np.errstate(invalid="ignore"):
             high, low = load >= base + _RAISED * (top - base), load <= base + _CALM * (top - base)
         if top > base and bool(high.any()) and bool(low.any()):
-            levels = float(np.median(load[low])), float(np.median(load[high]))
+            levels = median(load[low]), median(load[high])
             if levels[1] >= (1 + change) * levels[0]:
                 raised, calm = high, low
                 times = levels[1] / levels[0] if levels[0] > 0 else math.nan
@@ -256,4 +257,4 @@ def _top(value: Floats) -> float:
     """The highest median of three neighbours, so that one odd bin is no level."""
     if value.size < 3:
         return float(value.max())
-    return float(np.max(np.median(np.stack([value[:-2], value[1:-1], value[2:]]), axis=0)))
+    return float(np.max(row_medians(np.lib.stride_tricks.sliding_window_view(value, 3))))

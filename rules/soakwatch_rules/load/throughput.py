@@ -12,6 +12,7 @@ from soakwatch_model.series import Floats, Ints, Series
 from soakwatch_rules.load.load_account import LoadAccount
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.counted_amounts import steps
+from soakwatch_rules.stats.medians import median
 
 _MAX_VALUE = 1e120
 _MAX_CADENCES = 3  # cadences that one reading of a rate covers
@@ -51,7 +52,7 @@ class Curve(NamedTuple):
         if offered.trait.kind == "counter":
             positions = np.searchsorted(order.end_ns, self.end_ns)
         rate = order.rate[np.clip(positions, 0, order.rate.size - 1)]
-        keep = (rate > 0) & (rate > _IDLE * float(np.median(rate)))
+        keep = (rate > 0) & (rate > _IDLE * median(rate))
         if offered.trait.kind != "counter":
             before = np.append(rate[:1], rate[:-1])
             changed = np.abs(rate - before) > _CHANGE * np.maximum(np.abs(rate), np.abs(before))

@@ -13,6 +13,7 @@ from soakwatch_model.series import Ints, Series
 from soakwatch_model.window import Window
 from soakwatch_rules.load.load_account import LoadAccount, LoadPair
 from soakwatch_rules.stats.counted_amounts import binned
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.stats.outage import Bins
 
 _UNITS = {PACKETS: "packet", REQUESTS: "request", BYTES: "byte", BITS: "bit"}
@@ -46,9 +47,9 @@ class Traffic:
             return before, after
         came = before.sent / before.seconds
         came = came[np.isfinite(came)]
-        if came.size < _MIN_CALM_BINS or float(np.median(came)) <= 0:
+        if came.size < _MIN_CALM_BINS or median(came) <= 0:
             return None
-        rate = float(np.median(came))
+        rate = median(came)
         return _against(before, rate), _against(after, rate)
 
 

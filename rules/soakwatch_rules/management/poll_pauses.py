@@ -20,6 +20,7 @@ from soakwatch_model.series import Floats, Series
 from soakwatch_model.shown import CPU
 from soakwatch_model.window import Window
 from soakwatch_rules.stats.distributions import student_quantile
+from soakwatch_rules.stats.medians import median
 
 REST: Final = "observer.rest"
 """The kind of event for a pause of a device's polls; with the detail ``pair`` it belongs to a comparison."""
@@ -137,7 +138,7 @@ def _compared(pauses: Pauses, series: Sequence[Series]) -> CpuComparison | None:
     whole = all(
         bool(np.all(np.abs(each.values / _PERCENT - np.round(each.values / _PERCENT)) < 1e-6)) for each in series
     )
-    step = _PERCENT if whole and float(np.median(spreads)) < _PERCENT / 2 else 0.0
+    step = _PERCENT if whole and median(spreads) < _PERCENT / 2 else 0.0
     return CpuComparison(np.array(polled), np.array(rested), readings, step)
 
 

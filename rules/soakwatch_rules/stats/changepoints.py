@@ -10,6 +10,7 @@ import numpy as np
 
 from soakwatch_model.series import Floats
 from soakwatch_rules.stats.distributions import student_cdf
+from soakwatch_rules.stats.medians import median
 
 WINDOW = 50
 """Values examined at once; a long history is examined in pieces that overlap by half."""
@@ -140,7 +141,7 @@ def _taken_back(value: Floats, positions: list[int], alpha: float, least: float)
 
 def _point(value: Floats, edges: list[int], i: int) -> ChangePoint:
     left, right = value[edges[i - 1] : edges[i]], value[edges[i] : edges[i + 1]]
-    return ChangePoint(edges[i], float(np.median(left)), float(np.median(right)), probability(left, right))
+    return ChangePoint(edges[i], median(left), median(right), probability(left, right))
 
 
 def _size(value: Floats, edges: list[int], i: int, point: ChangePoint) -> float:

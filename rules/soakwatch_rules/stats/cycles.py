@@ -10,6 +10,7 @@ import numpy as np
 
 from soakwatch_model.series import Floats
 from soakwatch_rules.stats.falls import abrupt_height, jump_blocks, line_residual, slope_per_block, time_correlation
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.stats.robust_level import net_change
 
 _FINE: Final = 480  # blocks in which falls are searched
@@ -43,13 +44,13 @@ class Cycles:
     @property
     def height(self) -> float:
         """The usual height of a fall."""
-        return float(np.median(self.heights))
+        return median(self.heights)
 
     def floors_rise(self, time_s: Floats, value: Floats) -> float:
         """How much higher the values after the last fall are than after the first (medians of a fiftieth of them)."""
         begins = np.searchsorted(time_s, (self.falls[0], self.falls[-1])).tolist()
         some = max(1, value.size // _AFTER)
-        first, last = (float(np.median(value[begin : begin + some])) for begin in begins)
+        first, last = (median(value[begin : begin + some]) for begin in begins)
         return last - first
 
     def taken_out(self, time_s: Floats, value: Floats) -> Floats:
@@ -99,7 +100,7 @@ def cycles(time_s: Floats, value: Floats, *, begin_s: float, end_s: float, quant
     if not jump > 0:
         return None
     falls, rises = jump_blocks(means, -jump), jump_blocks(means, jump)
-    if falls.size < 2 or float(np.median(np.diff(falls))) < _APART or rises.size > _RISES * falls.size:
+    if falls.size < 2 or median(np.diff(falls)) < _APART or rises.size > _RISES * falls.size:
         return None
     # cycles count by their length: a cycle that has just begun is noise, and the first may have been cut
     parts = [means[begin:end] for begin, end in pairwise([0, *falls.tolist(), means.size])]
@@ -107,17 +108,17 @@ def cycles(time_s: Floats, value: Floats, *, begin_s: float, end_s: float, quant
     if not long or sum(part.size * time_correlation(part) for part in parts) < _CLIMB * means.size:
         return None
     # each cycle above its own floor, because the floors of a leak lie below one another
-    above = [float(np.median(part) - np.sort(part)[:2].mean()) for part in parts[1:] if part.size >= _SHORT]
-    if not above or float(np.median(above)) < _ABOVE * spread:
+    above = [float(median(part) - np.sort(part)[:2].mean()) for part in parts[1:] if part.size >= _SHORT]
+    if not above or median(above) < _ABOVE * spread:
         return None
-    pace = max(float(np.median([slope_per_block(part) for part in long])), 0.0)
+    pace = max(median([slope_per_block(part) for part in long]), 0.0)
     heights = np.array([_height(before, after, pace) for before, after in pairwise(parts)])
     left = [line_residual(part) / height if height > 0 else 0.0 for part, height in zip(parts, heights, strict=False)]
-    bent = max(left) if falls.size < _HABIT else float(np.median(left))
+    bent = max(left) if falls.size < _HABIT else median(left)
     if float(heights.sum()) < net_change(means) or bent > _STRAIGHT:
         return None
     when = np.array([_moment(time_s, value, edges[max(i - 2, 0)], edges[i + 1]) for i in filled[falls].tolist()])
-    climb = float(np.median(heights[1:] / np.diff(when)))
+    climb = median(heights[1:] / np.diff(when))
     peak = max(float(np.sort(part)[-_RIM:].mean()) for part in parts[:-1])
     return Cycles(when, heights, climb, peak, float(np.diff([begin_s, *when.tolist()]).max()))
 

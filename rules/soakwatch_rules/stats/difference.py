@@ -24,6 +24,7 @@ import numpy as np
 
 from soakwatch_model.series import Floats
 from soakwatch_rules.stats.distributions import normal_cdf, normal_quantile, student_cdf, student_quantile
+from soakwatch_rules.stats.medians import median
 
 Numbers = Sequence[float] | Floats
 Method = Literal["ranks", "t", "parts"]
@@ -165,7 +166,7 @@ def by_ranks(new: Numbers, old: Numbers, margin: float, confidence: float = 0.95
         raise ValueError(f"margin {margin:g} and confidence {confidence:g} have to be within 0 and 1")
     alpha = round(1 - confidence, 12)  # 1 - 0.9 is less than 0.1, and a p of three runs is 0.1
     n, m = after.size, before.size
-    a, b = median(after), median(before)
+    a, b = wide_median(after), wide_median(before)
     logs = bool((after > 0).all() and (before > 0).all())
     low_end, high_end = (math.log1p(-margin), math.log1p(margin)) if logs else (-margin, margin)
     if logs:
@@ -190,7 +191,7 @@ def by_ranks(new: Numbers, old: Numbers, margin: float, confidence: float = 0.95
     free = n + m - 2
     squares = float(((x - x.mean()) ** 2).sum()) + float(((y - y.mean()) ** 2).sum())
     spread = math.sqrt(squares / free) if free and known else None
-    middle = change(float(np.median(shifts)))
+    middle = change(median(shifts))
     return Difference("ranks", b, a, m, n, margin, alpha, middle, change(low), change(high), p, p_equivalent, spread)
 
 
@@ -339,9 +340,9 @@ def finite(values: Numbers) -> Floats:
     return kept
 
 
-def median(values: Floats) -> float:
+def wide_median(values: Floats) -> float:
     """The median, also of numbers whose sum is too large for one."""
-    return float(np.median(values / 2)) * 2
+    return median(values / 2) * 2
 
 
 def _one_sided(change: float, error: float, freedom: float) -> float:

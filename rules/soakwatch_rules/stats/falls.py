@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from soakwatch_model.series import Floats, Ints
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.stats.time_blocks import MAD
 
 _FALL: Final = 0.3  # share of the range between the 2nd and the 98th percentile
@@ -39,7 +40,7 @@ class Release:
 def abrupt_height(value: Floats, quantum: float) -> tuple[float, float]:
     """The least height of an abrupt fall, and the range (median over the quarters, so that a warm-up adds nothing)."""
     steps = np.diff(value)
-    sigma = MAD * float(np.median(np.abs(steps - np.median(steps))))
+    sigma = MAD * median(np.abs(steps - median(steps)))
     edges = [value.size * part // _PARTS for part in range(_PARTS + 1)]
     ranges = sorted(_range(value[begin:end]) for begin, end in pairwise(edges) if end > begin)
     spread = 0.5 * (ranges[(len(ranges) - 1) // 2] + ranges[len(ranges) // 2])
@@ -101,12 +102,12 @@ def released(value: Floats, allowed: float = 0.0) -> Release | None:
         if fall < 4:
             continue
         # the fall itself may take two blocks, which belong to neither side
-        before = float(np.median(value[max(0, fall - 1 - some) : fall - 1]))
-        after = float(np.median(value[fall : fall + some]))
+        before = median(value[max(0, fall - 1 - some) : fall - 1])
+        after = median(value[fall : fall + some])
         if before - after < _LASTING * jump or _came_at_once(value, fall, before - after, some):
             continue
         pace = max(slope_per_block(value[fall:]), 0.0)
-        if float(np.median(value[-some:])) > before + allowed * (value.size - fall) + _BLURRED * pace:
+        if median(value[-some:]) > before + allowed * (value.size - fall) + _BLURRED * pace:
             return None
         low = value[fall : fall + 3].min() <= value[: fall - 1].min() + allowed * value.size
         climb = value[: fall - 1]
@@ -122,7 +123,7 @@ def _came_at_once(value: Floats, fall: int, height: float, some: int) -> bool:
     if not ups.size or float(ups.max()) < _ALIKE * height:
         return False
     up = int(np.argmax(ups))
-    rise = float(np.median(earlier[up + 1 :][:some]) - np.median(earlier[: up + 1][-some:]))
+    rise = float(median(earlier[up + 1 :][:some]) - median(earlier[: up + 1][-some:]))
     return rise >= _LASTING * height
 
 
@@ -142,9 +143,9 @@ def freed(value: Floats) -> Release | None:
         begin = fall + 1
         if climb.size < max(_CLIMBED * value.size, 3) or fall + 1 >= value.size:
             continue
-        before, after = float(np.median(climb[-some:])), float(np.median(value[fall + 1 : fall + 1 + some]))
+        before, after = median(climb[-some:]), median(value[fall + 1 : fall + 1 + some])
         height = before - after
-        rise = before - float(np.median(climb[:some]))
+        rise = before - median(climb[:some])
         if height >= _LASTING * jump and rise >= _MADE_UP * height and time_correlation(climb) >= _CLIMB:
             matches.append(Release(fall, height, whole=True))
     return max(matches, key=lambda cycle: cycle.height) if 0 < len(matches) <= _RARE else None

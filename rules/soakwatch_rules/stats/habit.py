@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from soakwatch_model.series import Floats
+from soakwatch_rules.stats.medians import median
 
 _QUARTERS = 4
 _OFTEN = 8
@@ -60,7 +61,7 @@ def habit_of(begin_s: Floats, above_s: Floats, lasting_s: float, whole_s: float)
 def _even(begin_s: Floats) -> float | None:
     """The median distance, if (nearly) all distances are close to it; else None."""
     gaps = np.diff(begin_s)
-    middle = float(np.median(gaps))
+    middle = median(gaps)
     if gaps.size >= _OFTEN:
         low, high = np.quantile(gaps, [0.1, 0.9]).tolist()
         return middle if high - low <= _EVENLY * middle else None

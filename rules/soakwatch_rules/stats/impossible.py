@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from soakwatch_model.series import Floats, Ints, Mask, Series
 from soakwatch_model.window import Window
 from soakwatch_rules.stats.hysteresis import true_runs
+from soakwatch_rules.stats.medians import median
 
 LEAST_S: Final = 0.1
 """The least time in seconds taken between two readings; readings at one moment did not count anything in between."""
@@ -213,7 +214,7 @@ def _pace(steps: Floats, seconds: Floats, near: Mask) -> float:
     if rates.size >= 0.5 * steps.size:
         return float(rates.max(initial=0.0))
     risen = steps >= 0
-    return float(_SLACK * np.median(steps[risen] / seconds[risen])) if risen.any() else 0.0
+    return float(_SLACK * median(steps[risen] / seconds[risen])) if risen.any() else 0.0
 
 
 def _suspects(sifted: _Counter, steps: Floats, falls: Mask) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -13,6 +14,7 @@ from soakwatch_model.series import Floats
 from soakwatch_rules.stats.ar1 import Slope, hours_more, power, slope
 from soakwatch_rules.stats.cycles import Cycles, cycles
 from soakwatch_rules.stats.falls import Release, freed, released
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.stats.mixture import Mixture, mixture
 from soakwatch_rules.stats.robust_level import level_before_growth
 from soakwatch_rules.stats.time_blocks import MIN_SAMPLES, Blocks, Statistic, blocks, how_many, winsorised
@@ -105,7 +107,7 @@ def may_grow(time_s: Floats, value: Floats, allowed_per_s: float) -> bool:
         return slope(time_s, scaled).high() > limit or slope(time_s[half:], scaled[half:]).high() > limit
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class _Question:
     """Readings from time 0 on, scaled so that the largest is 1."""
 
@@ -121,7 +123,7 @@ class _Question:
     def answer(self) -> TrendAnswer:
         """The answer for too few readings, too many gaps, a constant, a sawtooth, or else by blocks."""
         if self.value.size < MIN_SAMPLES or not self.span_s > 0:
-            level = float(np.median(self.value)) if self.value.size else 0.0
+            level = median(self.value) if self.value.size else 0.0
             allowed = self.tolerance.per_second(level, self.span_s)
             return TrendAnswer(
                 Outcome.INCONCLUSIVE, InconclusiveReason.TOO_FEW, allowed, "none", level, blocks=self.value.size
@@ -150,7 +152,7 @@ class _Question:
             return self._constant(blank)
         match = None
         if self.sawtooth:
-            match = cycles(self.time_s, self.value, begin_s=0.0, end_s=self.span_s, quantum=self._step())
+            match = cycles(self.time_s, self.value, begin_s=0.0, end_s=self.span_s, quantum=self._step)
         return self._by_blocks(blank, whole) if match is None else self._by_cycles(match)
 
     def _constant(self, blank: TrendAnswer) -> TrendAnswer:
@@ -173,7 +175,7 @@ class _Question:
 
     def _by_cycles(self, match: Cycles) -> TrendAnswer:
         """The answer without the sawtooth; its line is raised to the peaks."""
-        rest = replace(self, value=match.taken_out(self.time_s, self.value), quantum=self._step(), sawtooth=False)
+        rest = replace(self, value=match.taken_out(self.time_s, self.value), quantum=self._step, sawtooth=False)
         trend = self._open_end(rest.answer(), rest, match)
         line = None if trend.line is None else replace(trend.line, centre=trend.line.centre + match.height)
         level = match.floors_rise(self.time_s, self.value) <= trend.allowed * self.span_s
@@ -184,7 +186,7 @@ class _Question:
         came before the climb decides; up to half of a fall above the highest peak the climb proves no growth by
         itself."""
         last = self.value[-max(1, self.value.size // _RIM) :]
-        beyond = float(np.median(last)) - match.peak
+        beyond = median(last) - match.peak
         if trend.outcome is Outcome.PASS or beyond > _BEYOND * match.height:
             return trend
         end_s = float(match.falls[-1])
@@ -229,7 +231,7 @@ class _Question:
 
     def _by_blocks(self, blank: TrendAnswer, whole: Blocks) -> TrendAnswer:
         value = winsorised(whole.value)
-        parts = mixture(value, resolution=_EXACT, quantum=self._step())
+        parts = mixture(value, resolution=_EXACT, quantum=self._step)
         pairs = 1 if value.size <= _GUARDED else 2
         number = value.size // pairs
         joined = value[: pairs * number].reshape(number, pairs).mean(axis=1)
@@ -293,7 +295,7 @@ class _Question:
         """Whether the shapes of what came before a step agree that it grew by more than ``allowed`` a block."""
         if value.size < 2 * MIN_SAMPLES:
             return False
-        sure, _, goes_on = mixture(value, resolution=_EXACT, quantum=self._step()).above(allowed * value.size)
+        sure, _, goes_on = mixture(value, resolution=_EXACT, quantum=self._step).above(allowed * value.size)
         return min(sure, goes_on) >= self.thresholds.fail
 
     def _after_release(self, trend: TrendAnswer, value: Floats) -> TrendAnswer:
@@ -350,12 +352,12 @@ class _Question:
 
     def _resolved(self, trend: TrendAnswer, value: Floats) -> TrendAnswer:
         """Undecided if readings without noise hide growth, or its absence, within one quantum."""
-        step = self._step()
+        step = self._step
         if not step > 0 or self._spread() >= _DITHERED * step:
             return trend
         some = max(2, value.size // 16)
         grown = float(value[-some:].mean() - value[:some].mean())
-        last = float(np.median(value[-some:]))
+        last = median(value[-some:])
         hidden = np.maximum(last - np.minimum.accumulate(value[::-1]), 0.0) + max(step - self.tolerance.floor, 0.0)
         lengths = np.arange(1, value.size + 1) * self.span_s / value.size
         unseen = float(np.min(hidden / lengths)) > trend.allowed * _ROUNDED
@@ -371,21 +373,29 @@ class _Question:
     def _some(self) -> Floats:
         return self.value[:: max(1, self.value.size // _SOME)]
 
+    @cached_property
     def _step(self) -> float:
         """The smallest step between different readings (of some thousand), at least the source's quantum."""
-        steps = np.diff(np.unique(self._some()))
+        steps = np.diff(np.sort(self._some()))
         steps = steps[steps > 1e-9]
         return max(float(steps.min()) if steps.size else 0.0, self.quantum)
 
     def _spread(self) -> float:
         """The standard deviation within a sixteenth of the run (median over the sixteenths)."""
-        return math.sqrt(float(np.median([np.var(part) for part in np.array_split(self._some(), 16)])))
+        return math.sqrt(median(_variances(self._some(), _STRETCHES)))
 
 
 def _span(time_s: Floats) -> tuple[float, float]:
     if time_s.size < 2:
         return 0.0, 0.0
-    return float(time_s[0]), float(time_s[-1] + np.median(np.diff(time_s)))
+    return float(time_s[0]), float(time_s[-1] + median(np.diff(time_s)))
+
+
+def _variances(value: Floats, parts: int) -> Floats:
+    """The variance of each of some parts that are as equal as possible, of at least one value each."""
+    size, more = divmod(value.size, parts)
+    longer, rest = value[: more * (size + 1)], value[more * (size + 1) :]
+    return np.concatenate([longer.reshape(more, size + 1).var(axis=1), rest.reshape(parts - more, size).var(axis=1)])
 
 
 def _line(fit: Slope, times: Floats, value: Floats) -> PivotLine:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from soakwatch_model.series import Floats, Ints, Mask
 from soakwatch_rules.stats.distributions import normal_cdf, student_cdf
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.stats.series_shapes import FAMILIES, PERIODS, RHO, SEEN, ShapeTable, edge, table, whitened
 from soakwatch_rules.stats.stairs import MAX_STEPS, Stairs, log_placements, stairs
 
@@ -107,16 +108,13 @@ class Mixture:
         weight, middle = self.weight[heavy] / self.weight[heavy].sum(), self.middle[heavy]
         freedom = np.maximum(self.freedom[heavy], 3.0)
         spread = np.maximum(self.scale[heavy] * np.sqrt(freedom / (freedom - 2)), 1e-300)
-        bounds = float((middle - 9 * spread).min()), float((middle + 9 * spread).max())
-        matches = []
-        for share in (low, high):
-            begin, end = bounds
-            for _ in range(24):
-                half = 0.5 * (begin + end)
-                below = float(weight @ normal_cdf((half - middle) / spread))
-                begin, end = (half, end) if below < share else (begin, half)
-            matches.append(0.5 * (begin + end))
-        return matches[0], matches[1]
+        begin = np.full(2, (middle - 9 * spread).min())
+        end = np.full(2, (middle + 9 * spread).max())
+        for _ in range(24):
+            half = 0.5 * (begin + end)
+            below = normal_cdf((half[:, None] - middle) / spread) @ weight < (low, high)
+            begin, end = np.where(below, half, begin), np.where(below, end, half)
+        return float(0.5 * (begin[0] + end[0])), float(0.5 * (begin[1] + end[1]))
 
     def families(self) -> dict[str, float]:
         """Weight of each family, heaviest first."""
@@ -138,7 +136,7 @@ def mixture(value: Floats, *, resolution: float = 0.0, quantum: float = 0.0, shi
     readings.
     """
     n, shapes = value.size, table(value.size)
-    y = value - float(np.median(value))
+    y = value - median(value)
     white = np.stack([whitened(y, rho) for rho in RHO.tolist()])
     white -= np.einsum("rb,rb->r", white, shapes.level)[:, None] * shapes.level
     fits = _Fits.of(shapes, white, max(resolution, 1e-150) ** 2 * n)
@@ -223,8 +221,9 @@ class _Plain:
         r, m = np.unravel_index(at, self.fits.score.shape)
         freedom = self.fits.freedom(shapes.columns[m] + 1)
 
-        def swings(i: int) -> Floats:
-            return self.fits.over_columns(lambda c: shapes.swing[r, c, i] * self.fits.seen[r, c], m)
+        def swings(i: int, own: Ints) -> Floats:
+            at_r = r[own]
+            return self.fits.over_columns(lambda c: shapes.swing[at_r, c, i] * self.fits.seen[at_r, c], m[own])
 
         return (
             self.fits.middle[r, m],
@@ -232,9 +231,17 @@ class _Plain:
             freedom,
             shapes.family[m],
             shapes.bends[m],
-            shapes.steep[m] * np.sqrt(swings(0) ** 2 + swings(1) ** 2),
+            _steepest(shapes.steep[m], swings),
             RHO[r],
         )
+
+
+def _steepest(steep: Floats, swings: Callable[[int, Ints], Floats]) -> Floats:
+    """The steepest slope of each part, from the ``swings`` (sine and cosine) of those that have a ``steep`` one."""
+    own = np.flatnonzero(steep)
+    if own.size:
+        steep[own] *= np.sqrt(swings(0, own) ** 2 + swings(1, own) ** 2)
+    return steep
 
 
 class _Shifted:
@@ -270,9 +277,11 @@ class _Shifted:
         crossed = fits.over_columns(lambda c: shapes.growth[r, c] * shapes.meets[r, c, p], m)
         freedom = fits.freedom(shapes.columns[m] + 2)
 
-        def swings(i: int) -> Floats:
-            own = fits.over_columns(lambda c: shapes.swing[r, c, i] * fits.seen[r, c], m)
-            return own - height * fits.over_columns(lambda c: shapes.swing[r, c, i] * shapes.meets[r, c, p], m)
+        def swings(i: int, own: Ints) -> Floats:
+            at_r, at_m, at_p = r[own], m[own], p[own]
+            seen = fits.over_columns(lambda c: shapes.swing[at_r, c, i] * fits.seen[at_r, c], at_m)
+            met = fits.over_columns(lambda c: shapes.swing[at_r, c, i] * shapes.meets[at_r, c, at_p], at_m)
+            return seen - height[own] * met
 
         return (
             fits.middle[r, m] - height * crossed,
@@ -280,7 +289,7 @@ class _Shifted:
             freedom,
             shapes.family[m],
             shapes.bends[m],
-            shapes.steep[m] * np.sqrt(swings(0) ** 2 + swings(1) ** 2),
+            _steepest(shapes.steep[m], swings),
             RHO[r],
         )
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from soakwatch_model.fact import Onset
 from soakwatch_model.series import Floats, Mask, Series
+from soakwatch_rules.stats.medians import row_medians
 
 _BLOCKS: Final = 240
 _LEAST: Final = 24
@@ -74,7 +75,7 @@ def _blocks(at: Floats, of: Floats, count: int) -> tuple[Floats, Floats, Floats]
     return (
         np.concatenate([times[:, 0] for times, _ in parts]),
         np.concatenate([times.mean(axis=1) for times, _ in parts]),
-        np.concatenate([np.median(readings, axis=1) for _, readings in parts]),
+        np.concatenate([row_medians(readings) for _, readings in parts]),
     )
 
 

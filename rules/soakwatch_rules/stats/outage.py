@@ -10,6 +10,7 @@ import numpy as np
 from soakwatch_model.series import Floats, Ints, Mask
 from soakwatch_model.window import Window
 from soakwatch_rules.stats.hysteresis import true_runs
+from soakwatch_rules.stats.medians import median
 
 _SIGMAS = 5.0  # of the calm, above which a bin lost something
 _SEARCHED = 1.3  # factor on the error of a sum over the bins that lost most, since they were selected
@@ -169,7 +170,7 @@ def outage(calm: Bins, observed: Bins, least_share: float = _SHARE) -> Outage | 
         _within(observed, lossy),
         float(width[thin].sum()),
         float(width[~known].sum()),
-        float(np.median(width)),
+        median(width),
         _blind_s(observed, known, sigma),
     )
 
@@ -186,10 +187,10 @@ def _stood(observed: Bins, known: Mask, lost: Floats, limit: Floats) -> Mask:
 
 def _blind_s(observed: Bins, known: Mask, sigma: float) -> float:
     """How long a full stop must last to exceed the scatter, in seconds; 0 if one bin does."""
-    usual = float(np.median(observed.sent[known]))
+    usual = median(observed.sent[known])
     if usual <= 0 or _SIGMAS * sigma < _ALL * usual:
         return 0.0
-    return min(1e9, math.ceil((_SIGMAS * sigma / (_ALL * usual)) ** 2) * float(np.median(observed.seconds)))
+    return min(1e9, math.ceil((_SIGMAS * sigma / (_ALL * usual)) ** 2) * median(observed.seconds))
 
 
 def _usual(calm: Bins) -> tuple[float, float, float]:
@@ -198,17 +199,17 @@ def _usual(calm: Bins) -> tuple[float, float, float]:
     if int(good.sum()) < _CALM_BINS:
         return 0.0, 0.0, 0.0
     sent, lost = calm.sent[good], calm.lost[good]
-    share = max(0.0, float(np.median(lost / sent)))
+    share = max(0.0, median(lost / sent))
     beyond = np.where(np.isfinite(calm.lost - share * calm.sent), calm.lost - share * calm.sent, 0.0)
     kept = np.abs(lost_for_good(beyond, calm)[good])
     # At a slow, uneven rate most bins lose nothing and some repeatedly lose a little, which the median does not see.
-    sigma = max(_MAD_TO_SIGMA * float(np.median(kept)), float(np.quantile(kept, _RARE)) / _SIGMAS)
-    return share, sigma, float(np.median(sent / calm.seconds[good]))
+    sigma = max(_MAD_TO_SIGMA * median(kept), float(np.quantile(kept, _RARE)) / _SIGMAS)
+    return share, sigma, median(sent / calm.seconds[good])
 
 
 def _ahead(bins: Bins) -> int:
     """The number of bins within which late packets come back."""
-    return min(bins.sent.size, max(1, round(_LATE_S / max(float(np.median(bins.seconds)), 1e-3))))
+    return min(bins.sent.size, max(1, round(_LATE_S / max(median(bins.seconds), 1e-3))))
 
 
 def lost_for_good(beyond: Floats, bins: Bins) -> Floats:

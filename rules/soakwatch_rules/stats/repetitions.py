@@ -17,7 +17,7 @@ import numpy as np
 
 from soakwatch_model.series import Floats
 from soakwatch_rules.stats.difference import Numbers, finite
-from soakwatch_rules.stats.difference import median as middle_of
+from soakwatch_rules.stats.difference import wide_median as middle_of
 from soakwatch_rules.stats.distributions import binomial_at_most, chi_square_quantile, log_choose, normal_quantile
 
 _MOST = 100_000  # runs that are thought of at all

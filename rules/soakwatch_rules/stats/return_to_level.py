@@ -9,6 +9,7 @@ import numpy as np
 
 from soakwatch_model.series import Floats, Ints
 from soakwatch_rules.stats.distributions import student_cdf, student_quantile
+from soakwatch_rules.stats.medians import median
 
 MIN_WINDOW = 30
 """Readings of the shortest window."""
@@ -78,7 +79,7 @@ def reference(value: Floats) -> Reference:
     if n >= MIN_WINDOW:
         farthest = float(np.abs(_means(even, _begins(n, MIN_WINDOW), MIN_WINDOW)).max())
         scatter = _scatter(even, _begins(n, MIN_WINDOW))
-    sd, widest, usual = float(value.std(ddof=1)), float(scatter.max()), float(np.median(scatter))
+    sd, widest, usual = float(value.std(ddof=1)), float(scatter.max()), median(scatter)
     return Reference(mean, sd, n, correlation_time(value), farthest, widest, usual)
 
 
@@ -145,7 +146,7 @@ def _returned(off: Floats, before: Reference, tolerance: float) -> Return | None
     error = _error(np.maximum(sd, before.sd), width, before, time)
     t_near = student_quantile(_freedom(width, before, time), NEAR)
     near = np.abs(mean) + t_near * error <= tolerance
-    usual = max(before.sd, float(np.median(_moments(total, squares, short, MIN_WINDOW)[1])))
+    usual = max(before.sd, median(_moments(total, squares, short, MIN_WINDOW)[1]))
     level = _means(_even(off), short, MIN_WINDOW)
     t_out = student_quantile(_freedom(MIN_WINDOW, before, time), OUT)
     sure = t_out * float(_error(np.array([usual]), MIN_WINDOW, before, time)[0])
@@ -178,7 +179,7 @@ def _returned(off: Floats, before: Reference, tolerance: float) -> Return | None
         student_quantile(rest_free, NEAR) * rest_error,
         rest_error,
         rest_free,
-        float(t_near * np.median(error)),
+        float(t_near * median(error)),
         width,
         max(0.0, float((-side * level).max())),
         float(swing[-1]) if last == short[-1] and not outside[-1] else 0.0,
@@ -256,7 +257,7 @@ def _time_within(off: Floats, width: int) -> float:
     kept = spread > 1e-12 * size
     if not kept.any():
         return 1.0
-    rho = float(np.median((rest[kept, 1:] * rest[kept, :-1]).sum(axis=1) / spread[kept]))
+    rho = median((rest[kept, 1:] * rest[kept, :-1]).sum(axis=1) / spread[kept])
     rho = min(max((rho * width + 2) / (width - 4), 0.0), 0.98)
     return (1 + rho) / (1 - rho)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 import numpy as np
 
-from soakwatch_model.series import Floats
+from soakwatch_model.series import Floats, Ints
+from soakwatch_rules.stats.medians import median
 
 _SOME: Final = 48  # values through which the robust line is drawn
 _PARTS: Final = 400
@@ -21,24 +23,31 @@ def robust(value: Floats) -> tuple[float, float]:
     >>> robust(np.array([1.0, 2.0, 3.0, 4.0, 1000.0]))
     (3.0, 1.4826)
     """
-    middle = float(np.median(value))
-    return middle, MAD_TO_SIGMA * float(np.median(np.abs(value - middle)))
+    middle = median(value)
+    return middle, MAD_TO_SIGMA * median(np.abs(value - middle))
+
+
+@lru_cache(maxsize=4)
+def _pairs(number: int) -> tuple[Ints, Ints]:
+    """The positions of all pairs of so many values."""
+    first, other = np.triu_indices(number, 1)
+    return first, other
 
 
 def level_before_growth(value: Floats) -> float:
     """The level without the growth of the run: the median minus half of the rise of a robust line, at least the lowest
     block. The line is Theil-Sen's on about 48 blocks; without this a leak would raise the level that its tolerance is a
     share of."""
-    middle, some = float(np.median(value)), value[:: max(1, value.size // _SOME)]
-    values, other = np.triu_indices(some.size, 1)
-    rise = float(np.median((some[other] - some[values]) / (other - values))) * some.size
+    middle, some = median(value), value[:: max(1, value.size // _SOME)]
+    values, other = _pairs(some.size)
+    rise = median((some[other] - some[values]) / (other - values)) * some.size
     return min(middle, max(middle - max(rise, 0.0) / 2, float(value.min())))
 
 
 def net_change(value: Floats) -> float:
     """The change over a series: the median of its last sixteenth minus that of its first."""
     some = max(1, value.size // 16)
-    return float(np.median(value[-some:]) - np.median(value[:some]))
+    return float(median(value[-some:]) - median(value[:some]))
 
 
 def robust_slope(seconds: Floats, value: Floats) -> float | None:
@@ -55,11 +64,11 @@ def robust_slope(seconds: Floats, value: Floats) -> float | None:
     if value.size > _PARTS:
         places = np.linspace(0, value.size, _PARTS + 1).astype(np.int64)
         pairs = [slice(a, b) for a, b in zip(places[:-1].tolist(), places[1:].tolist(), strict=True)]
-        seconds = np.array([float(np.median(seconds[part])) for part in pairs])
-        value = np.array([float(np.median(value[part])) for part in pairs])
+        seconds = np.array([median(seconds[part]) for part in pairs])
+        value = np.array([median(value[part]) for part in pairs])
     first, other = np.triu_indices(value.size, 1)
     apart = seconds[other] - seconds[first]
     usable = apart > 0
     if value.size < _LEAST or not usable.any():
         return None
-    return float(np.median((value[other] - value[first])[usable] / apart[usable]))
+    return median((value[other] - value[first])[usable] / apart[usable])

@@ -8,6 +8,7 @@ import numpy as np
 
 from soakwatch_model.series import Floats
 from soakwatch_rules.stats.ar1 import slope
+from soakwatch_rules.stats.medians import median
 
 MIN_SAMPLES: Final = 12
 """Readings needed for a proof."""
@@ -34,6 +35,6 @@ def settled(time_s: Floats, value: Floats, tolerance: float, floor: float = 0.0)
     span = float(time_s[-1] - time_s[0])
     if not span > 0:
         return False
-    band = max(tolerance * abs(float(np.median(value))), floor)
+    band = max(tolerance * abs(median(value)), floor)
     fit = slope(time_s, value)
     return fit.low() * span >= -band and fit.high() * span <= band

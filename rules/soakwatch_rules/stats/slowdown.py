@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from soakwatch_model.series import Floats, Ints, Mask
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.stats.robust_level import MAD_TO_SIGMA, robust
 
 _STEEPEST: Final = 3.0  # latency grows at most with the third power of the load; a steeper fit is chance
@@ -55,7 +56,7 @@ def load_slope(log_load: Floats, log_value: Floats) -> float:
     if int(far.sum()) < max(known.size, 1):
         return 0.0
     up = log_value[known][two] - log_value[known][values]
-    return float(np.clip(np.median(up[far] / across[far]), 0.0, _STEEPEST))
+    return float(np.clip(median(up[far] / across[far]), 0.0, _STEEPEST))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,7 +86,7 @@ def slowness(log_value: Floats, log_load: Floats, reference: Mask, level: float 
     known = even[reference & np.isfinite(even)]
     middle, sigma = robust(known)
     near = np.diff(even[np.isfinite(even)])
-    apart = MAD_TO_SIGMA * float(np.median(np.abs(near))) / math.sqrt(2) if near.size else 0.0
+    apart = MAD_TO_SIGMA * median(np.abs(near)) / math.sqrt(2) if near.size else 0.0
     usual = with_load + (middle if level is None else level)
     return Slowness(log_value - usual, usual, middle if level is None else level, slope, max(sigma, apart))
 
@@ -111,6 +112,6 @@ def slowness_at_like_load(log_value: Floats, log_load: Floats, begin: int, end: 
     for index in inside.tolist():
         same = before[np.abs(log_load[before] - log_load[index]) <= _LIKE]
         if same.size >= _ENOUGH:
-            off.append(log_value[index] - float(np.median(log_value[same])))
-    above = float(np.median(log_load[inside])) > float(log_load[before].max()) + 0.5 * _LIKE
-    return Alike(len(off) / inside.size, float(np.median(off)) if off else math.nan, above)
+            off.append(log_value[index] - median(log_value[same]))
+    above = median(log_load[inside]) > float(log_load[before].max()) + 0.5 * _LIKE
+    return Alike(len(off) / inside.size, median(off) if off else math.nan, above)

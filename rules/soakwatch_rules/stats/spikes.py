@@ -9,6 +9,7 @@ import numpy as np
 
 from soakwatch_model.series import Floats, Ints, Mask
 from soakwatch_rules.stats.hysteresis import stretches
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.stats.robust_level import robust
 
 MIN_SAMPLES = 16
@@ -75,7 +76,7 @@ class LevelAndScatter:
     def __init__(self, value: Floats, apart_s: float) -> None:
         self._value, self._apart_s = value, apart_s
         self._known: dict[int, float] = {}
-        self.middle = float(np.median(value))
+        self.middle = median(value)
 
     @property
     def longest_s(self) -> float:
@@ -162,7 +163,7 @@ def plateaus(
     pairs = stretches(value, shape.enter, shape.leave)
     high_s = np.append(0.0, np.cumsum(np.where(value >= shape.enter, cover_s, 0.0)))
     high = high_s[pairs[:, 1]] - high_s[pairs[:, 0]]
-    reading_s = float(np.median(cover_s)) if cover_s.size else 0.0
+    reading_s = median(cover_s) if cover_s.size else 0.0
     long = high + 0.1 * min(reading_s, shape.seconds) >= shape.seconds
     calm = np.ones(value.size, dtype=bool)
     for begin, end in pairs[long].tolist():
@@ -261,4 +262,4 @@ def busy_throughout(value: Floats, level: float | None, keep: int, share: float 
     if np.count_nonzero(value > _BUSY) < share * value.size:
         return False
     early = value[: max(MIN_SAMPLES, min(keep, value.size // 20))]
-    return float(np.median(early)) > _BUSY
+    return median(early) > _BUSY

@@ -9,6 +9,7 @@ import numpy as np
 from soakwatch_model.series import Floats, Ints, Mask
 from soakwatch_rules.stats.distributions import gamma_cdf
 from soakwatch_rules.stats.hysteresis import true_runs
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.stats.outage import Bins
 from soakwatch_rules.stats.robust_level import MAD_TO_SIGMA, robust
 from soakwatch_rules.stats.throughput_dips import MIN_INTERVALS, level_without
@@ -97,7 +98,7 @@ def stops_of_rate(
     width = np.asarray((end_ns - begin_ns) * 1e-9, dtype=np.float64)
     if n < _CARRIED or not bool((rate > 0).any()):
         return ()
-    apart = max(float(np.median(width)), 1e-6)
+    apart = max(median(width), 1e-6)
     low, level = rate <= 0, np.zeros(n)
     for _ in range(3):  # the level of what is carried, without the readings far below it
         level = level_without(rate, apart, _long(low, width, seconds))
@@ -113,7 +114,7 @@ def stops_of_rate(
     plain = not bool((low & outside).any()) and _SIGMAS * sigma < 1 - DOWN
     rare = _rare(low, width, seconds)
     mean = rate[outside] * width[outside]
-    spread = max(1.0, (MAD_TO_SIGMA * _mad(mean)) ** 2 / max(float(np.median(mean)), 1e-12)) if counts else 0.0
+    spread = max(1.0, (MAD_TO_SIGMA * _mad(mean)) ** 2 / max(median(mean), 1e-12)) if counts else 0.0
     result = []
     for first, after in true_runs(long).tolist():
         lasted = float(width[first:after].sum())
@@ -169,7 +170,7 @@ def _empty(number: int, came: float, wanted: float, spread: float) -> float:
 
 
 def _mad(value: Floats) -> float:
-    return float(np.median(np.abs(value - np.median(value)))) if value.size else 0.0
+    return median(np.abs(value - median(value))) if value.size else 0.0
 
 
 def _long(low: Mask, width: Floats, seconds: float) -> Mask:

@@ -9,6 +9,7 @@ from typing import Final
 import numpy as np
 
 from soakwatch_model.series import Floats
+from soakwatch_rules.stats.medians import median
 
 _THIRD: Final = 1.5  # the middles of the outer thirds are two thirds of the run apart
 _PARTS: Final = 8
@@ -47,10 +48,10 @@ def rise_of(value: Floats) -> Rise:
     False
     """
     third, half = value.size // 3, value.size // 2
-    low, high = float(np.median(value[:third])), float(np.median(value[-third:]))
+    low, high = median(value[:third]), median(value[-third:])
     height, middle = _THIRD * (high - low), 0.5 * (low + high)
-    late = 2 * float(np.median(value[-(half // 2) :]) - np.median(value[half : half + half // 2]))
-    parts = np.array([float(np.median(part)) for part in np.array_split(value, min(_PARTS, value.size))])
+    late = 2 * float(median(value[-(half // 2) :]) - median(value[half : half + half // 2]))
+    parts = np.array([median(part) for part in np.array_split(value, min(_PARTS, value.size))])
     one, two = np.triu_indices(parts.size, 1)
     same = float(np.mean(parts[two] > parts[one]))
     steady = height > 0 and late >= _LATE * height and parts[-1] >= float(parts.max()) and same >= _SAME_WAY
@@ -72,4 +73,4 @@ def rises_throughout(value: Floats, risk: float) -> bool:
         parts += 1
     if math.factorial(parts) * risk < 1 or parts > value.size:
         return False
-    return bool(np.all(np.diff([float(np.median(part)) for part in np.array_split(value, parts)]) > 0))
+    return bool(np.all(np.diff([median(part) for part in np.array_split(value, parts)]) > 0))

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from soakwatch_model.series import Floats, Ints, Mask
+from soakwatch_rules.stats.medians import median, row_medians
 from soakwatch_rules.stats.robust_level import MAD_TO_SIGMA
 
 _PARTS = 5  # a block is the median of five means: two bad fifths do not move it
@@ -100,8 +101,8 @@ def steps(
         return None
     sides = [_sides(value_of[piece], width) for piece in pieces]
     apart = np.concatenate([after - before for before, after in sides])
-    usual = float(np.median(apart))
-    sigma = MAD_TO_SIGMA * float(np.median(np.abs(apart - usual)))
+    usual = median(apart)
+    sigma = MAD_TO_SIGMA * median(np.abs(apart - usual))
     steps: list[LevelStep] = []
     for piece, (before, after) in zip(pieces, sides, strict=True):
         b, matches = value_of[piece], list[tuple[int, int]]()
@@ -120,7 +121,7 @@ def steps(
             step = LevelStep(_moment(seconds, value, begin_s, end_s), float(before[k]), float(after[k]), tooth)
             bump = i > 0 and steps[-1].tooth and index - edges[i] <= _BUMP * width and _undoes(step, steps[-1])
             steps.append(replace(step, tooth=True) if bump else step)
-    level = float(np.median(np.abs(value_of)))
+    level = median(np.abs(value_of))
     wanted = max(rise / (1 - rise) * level, sigmas * sigma, least)
     # the step itself widens sigma by a tenth
     smallest = max(rise / (1 - rise) * level, 1.1 * sigmas * sigma, least) + _POWER * sigma
@@ -129,14 +130,14 @@ def steps(
 
 
 def _sides(b: Floats, width: int) -> tuple[Floats, Floats]:
-    middle = np.median(np.lib.stride_tricks.sliding_window_view(b, width), axis=1)
+    middle = row_medians(np.lib.stride_tricks.sliding_window_view(b, width))
     return middle[:-width], middle[width:]
 
 
 def _even(b: Floats) -> Floats:
     """Running medians of three: a single odd block does not bend the fits, and a step stays a step."""
     rows = np.lib.stride_tricks.sliding_window_view(np.pad(b, 1, mode="edge"), 3)
-    middle: Floats = np.median(rows, axis=1)
+    middle: Floats = row_medians(rows)
     return middle
 
 
@@ -174,8 +175,8 @@ def _edge(both: Floats) -> int | None:
 def _tooth(left: Floats, right: Floats, height: float, width: int) -> bool:
     """Whether a step takes back half of a gradual change before it (since the previous step, or within the last four
     windows), or half of it is taken back gradually before the next."""
-    gone = float(np.median(left[-3:])) - np.array([float(np.median(part)) for part in _whence(left, width)])
-    back = np.array([float(np.median(part)) for part in _whence(right[::-1], width)]) - float(np.median(right[:3]))
+    gone = median(left[-3:]) - np.array([median(part) for part in _whence(left, width)])
+    back = np.array([median(part) for part in _whence(right[::-1], width)]) - median(right[:3])
     return any(
         bool((went * height < 0).any() and (-went * np.sign(height)).max() >= _TOOTH * abs(height))
         for went in (gone, back)

@@ -12,6 +12,7 @@ import numpy as np
 from soakwatch_model.series import Floats, Mask
 from soakwatch_rules.stats.distributions import gamma_cdf
 from soakwatch_rules.stats.hysteresis import true_runs
+from soakwatch_rules.stats.medians import median, row_medians
 from soakwatch_rules.stats.robust_level import MAD_TO_SIGMA
 
 MIN_INTERVALS = 8
@@ -75,7 +76,7 @@ def rhythm(at_s: Floats, *, apart_s: float | None = None) -> Rhythm | None:
     apart = np.diff(times)
     low, middle, high = (float(q) for q in np.quantile(apart, (0.25, 0.5, 0.75)))
     spread = (high - low) / middle
-    error = _PER_MEDIAN * MAD_TO_SIGMA * float(np.median(np.abs(apart - middle))) / apart.size**0.5
+    error = _PER_MEDIAN * MAD_TO_SIGMA * median(np.abs(apart - middle)) / apart.size**0.5
     few = apart_s is not None and apart.size >= MIN_EVEN and middle >= _FINE * apart_s
     chance = CHANCE if apart.size >= MIN_INTERVALS else SURELY if few else 0.0
     periodic = spread < REGULAR and chance > 0 and by_chance(apart) < chance
@@ -90,7 +91,7 @@ def by_chance(apart: Floats) -> float:
     division of an interval II, JRSS B 13, 1951). Intervals over three medians count as three, so that one gap does not
     hide a rhythm.
     """
-    kept, n = np.minimum(apart / np.median(apart), _MAX_INTERVAL), apart.size
+    kept, n = np.minimum(apart / median(apart), _MAX_INTERVAL), apart.size
     uneven = max(0.0, float(np.log(np.mean(kept)) - np.mean(np.log(kept))))
     return float(gamma_cdf((n - 1) / 2, n * uneven / (1 + (n + 1) / (6 * n)))) if n > 1 else 1.0
 
@@ -103,12 +104,12 @@ def running_level(value: Floats, apart_s: float) -> Floats:
     size = max(_LEVEL_READINGS, round(_LEVEL_BLOCK_S / apart_s) if apart_s > 0 else _LEVEL_READINGS)
     number = value.size // size
     if number < _LEVEL_BLOCKS:
-        return np.full(value.size, float(np.median(value)) if value.size else 0.0)
-    middles = np.median(value[: number * size].reshape(number, size), axis=1)
+        return np.full(value.size, median(value) if value.size else 0.0)
+    middles = row_medians(value[: number * size].reshape(number, size))
     # At the edges the nearest five blocks are used: mirrored ones would count a slump there twice and make it the
     # level.
     first = np.clip(np.arange(number) - _LEVEL_BLOCKS // 2, 0, number - _LEVEL_BLOCKS)
-    smooth = np.median(np.lib.stride_tricks.sliding_window_view(middles, _LEVEL_BLOCKS)[first], axis=1)
+    smooth = row_medians(np.lib.stride_tricks.sliding_window_view(middles, _LEVEL_BLOCKS)[first])
     level: Floats = np.interp(np.arange(value.size), (np.arange(number) + 0.5) * size, smooth)
     return level
 

@@ -9,6 +9,7 @@ from typing import Final, Literal
 import numpy as np
 
 from soakwatch_model.series import Floats
+from soakwatch_rules.stats.medians import median, row_medians
 
 Statistic = Literal["mean", "min", "median"]
 
@@ -64,7 +65,7 @@ def blocks(
     positions[-1] = time_s.size
     counts = np.diff(positions)
     filled = counts[counts > 0]
-    usual = float(np.median(filled)) if filled.size else 1.0
+    usual = median(filled) if filled.size else 1.0
     good = counts >= max(1.0, _FILLED * usual)
     result = np.full(number, np.nan)
     # all blocks with the same number of readings at once: a steady cadence makes two or three sizes
@@ -84,7 +85,7 @@ def _of(readings: Floats, statistic: Statistic) -> Floats:
     if statistic == "min":
         return np.asarray(readings.min(axis=1))
     if statistic == "median":
-        return np.asarray(np.median(readings, axis=1))
+        return np.asarray(row_medians(readings))
     if size < 5:
         return np.asarray(readings.mean(axis=1))
     cut = max(1, int(_TRIM * size))
@@ -100,14 +101,14 @@ def winsorised(value: Floats) -> Floats:
     half = int(_WINDOW * value.size / 2)
     if half < 2:
         return value
-    padded = np.pad(value, half, mode="edge")
-    middle = np.median(np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1), axis=1)
+    padded = np.concatenate([np.full(half, value[0]), value, np.full(half, value[-1])])
+    middle = row_medians(np.lib.stride_tricks.sliding_window_view(padded, 2 * half + 1))
     off = value - middle
     steps = np.diff(value)
-    pace = float(np.median(steps))
+    pace = median(steps)
     # a steady rise equals its own running median; its noise shows only between neighbours
-    between = float(np.median(np.abs(steps - pace))) / math.sqrt(2)
-    sigma = MAD * max(float(np.median(np.abs(off))), between)
+    between = median(np.abs(steps - pace)) / math.sqrt(2)
+    sigma = MAD * max(median(np.abs(off)), between)
     if not sigma > 0:
         return value
     # near an abrupt fall the running median of a climb lags by up to half a window
@@ -147,11 +148,11 @@ def without_jobs(value: Floats, least: float) -> Floats:
     width, third = max(3, value.size // _JOBS + 1), value.size // 3
     if value.size < 2 * width:
         return value
-    height = 1.5 * float(np.median(value[-third:]) - np.median(value[:third]))
+    height = 1.5 * float(median(value[-third:]) - median(value[:third]))
     flat = value - np.linspace(0.0, height, value.size)
     off = flat - opened(flat, width)
-    middle = float(np.median(off))
-    job = off > middle + max(least, _OUT_OF * MAD * float(np.median(np.abs(off - middle))))
+    middle = median(off)
+    job = off > middle + max(least, _OUT_OF * MAD * median(np.abs(off - middle)))
     if not job.any() or job.mean() > _MANY_JOBS:
         return value
     places = np.arange(value.size)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
-from typing import Literal
-
-import numpy as np
+from typing import Final, Literal
 
 from soakwatch_model.finding import InconclusiveReason, Outcome
 from soakwatch_rules.stats.falls import Release
+
+_MOST: Final = 1.7e308
 
 Mode = Literal["constant", "mean", "sawtooth", "none"]
 Waived = Literal["", "small", "wave", "released", "freed"]
@@ -91,4 +92,6 @@ def scaled_back(trend: TrendAnswer, unit: float, begin_s: float) -> TrendAnswer:
 
 
 def _finite(number: float) -> float:
-    return float(np.nan_to_num(number, nan=0.0, posinf=1.7e308, neginf=-1.7e308))
+    if math.isfinite(number):
+        return float(number)
+    return 0.0 if math.isnan(number) else math.copysign(_MOST, number)

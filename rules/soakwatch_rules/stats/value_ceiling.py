@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 
 from soakwatch_model.series import Floats
+from soakwatch_rules.stats.medians import median
 
 _LAST: Final = 6  # parts; the last one gives the level at the end
 _AT_IT: Final = 0.9  # share of the values since the first at the ceiling that must be at it
@@ -36,7 +37,7 @@ def ceiling_of(value: Floats, *, low: float, high: float, band: float) -> Ceilin
     """
     if not value.size:
         return None
-    level = float(np.median(value[-max(1, value.size // _LAST) :]))
+    level = median(value[-max(1, value.size // _LAST) :])
     if not low <= level <= high:
         return None
     at = value >= level - band

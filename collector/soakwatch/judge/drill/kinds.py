@@ -23,6 +23,7 @@ from soakwatch_model.series import Series
 from soakwatch_model.shown import CPU, MEMORY, PROCESS_MEMORY
 from soakwatch_model.window import Window
 from soakwatch_rules.signals import counted, leak, missing, raised, risen, thinned, unread
+from soakwatch_rules.stats.medians import median
 
 S: Final = 10**9
 _AT_EDGE: Final = 0.05  # share of the run: a series that begins later or ends earlier is no subject
@@ -170,7 +171,7 @@ def _sums(ground: Ground, key: SeriesKey) -> tuple[SeriesKey, ...]:
 def level(series: Series) -> float:
     """The median of the readings; 0 without any."""
     values = series.finite().values
-    return float(np.median(values)) if values.size else 0.0
+    return median(values) if values.size else 0.0
 
 
 def _leaking(ground: Ground, subject: Subject, at: float, size: float) -> Fault:

@@ -19,6 +19,7 @@ from soakwatch.record import RecordView, SeriesKey
 from soakwatch_model.finding import Finding, FindingName, Outcome
 from soakwatch_model.metric_load import WHOLE_LOAD
 from soakwatch_rules.rule import Rule
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.traits import Judges, traits_of
 
 ENOUGH: Final = 0.9
@@ -236,7 +237,7 @@ class Drill:
                     value = None
                 if value is not None:
                     stated.setdefault(finding.rule, []).append(value)
-        return {rule: float(np.median(values)) for rule, values in sorted(stated.items())}
+        return {rule: median(values) for rule, values in sorted(stated.items())}
 
     def _as_growth(self, finding: Finding, key: SeriesKey, value: float) -> float | None:
         """Convert a rate per hour to growth over the finding's window as a share of the series' level."""

@@ -17,6 +17,7 @@ from soakwatch.record.follow import Table, Words
 from soakwatch.record.merge import in_time, unified
 from soakwatch.record.minutes import MINUTE_NS
 from soakwatch.record.model import Ints, Values
+from soakwatch_rules.stats.medians import median
 
 Part = tuple[Ints, Values]
 
@@ -56,7 +57,7 @@ class Changes:
             time_ns = np.concatenate([[before[0]], time_ns])
             words = np.concatenate([before[2][None, :], words])
         steps = np.diff(time_ns)
-        usual_ns = int(np.median(steps)) if steps.size > 1 else (before[1] if before else 0)
+        usual_ns = int(median(steps)) if steps.size > 1 else (before[1] if before else 0)
         if before is not None and before[1]:
             usual_ns = min(usual_ns, before[1]) if usual_ns else before[1]
         self._last.keep(source, key, (int(time_ns[-1]), usual_ns, words[-1].copy()))

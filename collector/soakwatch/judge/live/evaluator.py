@@ -27,6 +27,7 @@ from soakwatch_model.case import Case
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.window import Window
 from soakwatch_rules.rule import Rule
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.traits import GrowthMethod, traits_of
 
 SHARE_S = 0.016  # CPU seconds a minute per 100 series; the rest of 20 ms is for what cannot be deferred
@@ -289,6 +290,6 @@ def _worth_judging(rule: Rule, case: Case) -> bool:
             times, values = (np.add.reduceat(column, edges) / counts for column in (some.seconds, some.values))
         values = -values if some.trait.growth == "down" else values
         tolerance = Tolerance(share, horizon_s, some.trait.floor)
-        if may_grow(times, values, tolerance.per_second(float(np.median(values)), case.window.seconds)):
+        if may_grow(times, values, tolerance.per_second(median(values), case.window.seconds)):
             return True
     return False

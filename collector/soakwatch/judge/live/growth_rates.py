@@ -36,6 +36,7 @@ from soakwatch_model.metric_entry import HELD_MEMORY
 from soakwatch_model.metric_queries import telling
 from soakwatch_model.roles import DUT
 from soakwatch_rules.rule import Rule
+from soakwatch_rules.stats.medians import median
 
 MIN_MINUTES, MAX_BLOCKS, RISK, MIN_RISE, MAX_RATES = 6, 48, 0.002, 0.01, 20
 EARLY_READINGS, _EARLY_MINUTES = 20, MIN_MINUTES + 2
@@ -141,7 +142,7 @@ def _rate(
     times, means = np.add.reduceat(time_s, edges) / counts, np.add.reduceat(value, edges) / counts
     half = min(times.size // 2, times.size - _MIN_LINE_MEANS)
     whole, later = slope(times, means), slope(times[half:], means[half:])
-    span_s, level = float(times[-1] - times[0]), abs(float(np.median(means)))
+    span_s, level = float(times[-1] - times[0]), abs(median(means))
     allowed = Tolerance(tolerance, horizon_s, entry.floor).per_second(level, span_s)
     steady, newly = whole.low(RISK) > allowed and later.low() > 0, later.low(RISK) > allowed
     if not (steady or newly) or whole.slope * span_s < least_rise * level:
