@@ -108,13 +108,16 @@ class Mixture:
         weight, middle = self.weight[heavy] / self.weight[heavy].sum(), self.middle[heavy]
         freedom = np.maximum(self.freedom[heavy], 3.0)
         spread = np.maximum(self.scale[heavy] * np.sqrt(freedom / (freedom - 2)), 1e-300)
-        begin = np.full(2, (middle - 9 * spread).min())
-        end = np.full(2, (middle + 9 * spread).max())
-        for _ in range(24):
-            half = 0.5 * (begin + end)
-            below = normal_cdf((half[:, None] - middle) / spread) @ weight < (low, high)
-            begin, end = np.where(below, half, begin), np.where(below, end, half)
-        return float(0.5 * (begin[0] + end[0])), float(0.5 * (begin[1] + end[1]))
+        bounds = float((middle - 9 * spread).min()), float((middle + 9 * spread).max())
+        matches = []
+        for share in (low, high):
+            begin, end = bounds
+            for _ in range(24):
+                half = 0.5 * (begin + end)
+                below = float(weight @ normal_cdf((half - middle) / spread))
+                begin, end = (half, end) if below < share else (begin, half)
+            matches.append(0.5 * (begin + end))
+        return matches[0], matches[1]
 
     def families(self) -> dict[str, float]:
         """Weight of each family, heaviest first."""

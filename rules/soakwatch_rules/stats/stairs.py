@@ -76,28 +76,31 @@ def stairs(along: Floats, gram: Floats, total: Floats, n: int, floor: float, qua
     """
     whole = np.einsum("rpp->rp", gram)
     steps = _Steps(gram.reshape(-1, gram.shape[2]), _ADDS * whole, np.arange(along.shape[0]) * along.shape[1])
-    none = _Beside(along, whole, np.zeros(along.shape[0]))
+    none = _Beside(steps, along, whole, np.zeros(along.shape[0]))
     chosen: list[Ints] = []
     moved = none
     for _ in range(min(MAX_STEPS, along.shape[1] - 1)):
-        chosen.append(np.argmax(moved.gains(steps), axis=1))
+        chosen.append(moved.gains.argmax(axis=1))
         if len(chosen) < 2:
-            moved = none.joined(steps, chosen[0])
+            moved = none.joined(chosen[0])
             continue
         moved = none  # the steps already moved; each is joined once, and only later ones again
         spread = np.zeros(along.shape[0])
-        explained = np.zeros(along.shape[0])
         for i in range(len(chosen)):
             beside = moved
             for places in chosen[i + 1 :]:
-                beside = beside.joined(steps, places)
-            gains, taken = beside.gains(steps), beside.taken
-            chosen[i] = np.argmax(gains, axis=1)
-            moved = moved.joined(steps, chosen[i])
-            explained = taken + steps.at(gains, chosen[i])
-            rest = np.maximum(total[:, None] - taken[:, None] - gains, floor)
-            likelihood = -0.5 * n * np.log(rest / steps.at(rest, chosen[i])[:, None])
-            spread += np.log(np.sum(np.exp(np.minimum(likelihood, 0.0)), axis=1))
+                beside = beside.joined(places)
+            gains = beside.gains
+            chosen[i] = gains.argmax(axis=1)
+            rest = (total - beside.taken)[:, None] - gains
+            np.maximum(rest, floor, out=rest)
+            rest /= steps.at(rest, chosen[i])[:, None]
+            np.log(rest, out=rest)
+            rest *= -0.5 * n
+            np.minimum(rest, 0.0, out=rest)
+            spread += np.log(np.exp(rest, out=rest).sum(axis=1))
+            explained = beside.taken + steps.at(gains, chosen[i])
+            moved = moved.joined(chosen[i])
         places = np.sort(np.stack(chosen, axis=1), axis=1)
         heights = _heights(along, gram, places)
         # places begin as far from the start of the run as they end from its end
@@ -173,27 +176,39 @@ class _Steps:
 
     def at(self, each: Floats, places: Ints) -> Floats:
         """What an array by correlation and place has at one place of each correlation."""
-        result: Floats = each.reshape(-1).take(self.begin + places)
+        result: Floats = each.take(self.begin + places)
         return result
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class _Beside:
     """The state with some steps chosen: what remains of the values (``left``) and of the squares of a step at each
     place (``size``), what is explained (``taken``), and the unit vectors of the chosen steps."""
 
-    left: Floats
-    size: Floats
-    taken: Floats
-    units: tuple[Floats, ...] = ()
+    __slots__ = ("_gains", "_joined", "_left", "_size", "_steps", "_units", "taken")
 
-    def joined(self, steps: _Steps, places: Ints) -> _Beside:
-        """The state with one more step chosen."""
-        column = steps.rows.take(steps.begin + places, axis=0)
-        for unit in self.units:
-            column -= steps.at(unit, places)[:, None] * unit
-        own, share = steps.at(column, places), steps.at(self.left, places)
-        adds = own > steps.at(steps.least, places)
+    def __init__(
+        self, steps: _Steps, left: Floats, size: Floats, taken: Floats, units: tuple[Floats, ...] = ()
+    ) -> None:
+        self._steps, self._left, self._size, self.taken, self._units = steps, left, size, taken, units
+        self._joined: dict[bytes, _Beside] = {}
+        self._gains: Floats | None = None
+
+    def joined(self, places: Ints) -> _Beside:
+        """The state with one more step chosen. Steps that do not move make the same states again, a third of all."""
+        key = places.tobytes()
+        known = self._joined.get(key)
+        if known is None:
+            known = self._joined[key] = self._with(places)
+        return known
+
+    def _with(self, places: Ints) -> _Beside:
+        steps = self._steps
+        at = steps.begin + places
+        column = steps.rows.take(at, axis=0)
+        for unit in self._units:
+            column -= unit.take(at)[:, None] * unit
+        own, share = column.take(at), self._left.take(at)
+        adds = own > steps.least.take(at)
         if adds.all():
             length = np.sqrt(own)
             column /= length[:, None]
@@ -202,15 +217,17 @@ class _Beside:
             length = np.sqrt(np.where(adds, own, 1.0))
             column = np.where(adds[:, None], column / length[:, None], 0.0)
             share = np.where(adds, share / length, 0.0)
-        left, size = self.left - share[:, None] * column, self.size - column**2
-        return _Beside(left, size, self.taken + share**2, (*self.units, column))
+        left, size = self._left - share[:, None] * column, self._size - column * column
+        return _Beside(steps, left, size, self.taken + share * share, (*self._units, column))
 
-    def gains(self, steps: _Steps) -> Floats:
+    @property
+    def gains(self) -> Floats:
         """What a step at each place would explain in addition."""
-        more = self.size > steps.least
-        result: Floats = (
-            self.left**2 / self.size
-            if more.all()
-            else np.where(more, self.left**2 / np.where(more, self.size, 1.0), 0.0)
-        )
-        return result
+        if self._gains is None:
+            more = self._size > self._steps.least
+            self._gains = (
+                self._left * self._left / self._size
+                if more.all()
+                else np.where(more, self._left**2 / np.where(more, self._size, 1.0), 0.0)
+            )
+        return self._gains
