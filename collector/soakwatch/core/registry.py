@@ -126,7 +126,7 @@ class PluginFolder:
         if self.group is None:
             return {}
         stamps = tuple((folder, _changed_ns(folder)) for folder in sys.path)
-        return dict(_entry_points(self.group, stamps))
+        return dict(_entry_points(stamps).get(self.group, {}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,17 +190,17 @@ def camel_case(name: str) -> str:
     return "".join(part.capitalize() for part in name.split("_"))
 
 
-@lru_cache(maxsize=64)
-def _entry_points(group: str, stamps: tuple[tuple[str, int], ...]) -> Mapping[str, metadata.EntryPoint]:
-    """A group's entry points by name. Finding them reads a file of every installed distribution, and a plan looks up
-    each source and rule: cached until a folder of the import path changes."""
+@lru_cache(maxsize=8)
+def _entry_points(stamps: tuple[tuple[str, int], ...]) -> Mapping[str, Mapping[str, metadata.EntryPoint]]:
+    """Our entry points by group and name. Finding them reads a file of every installed distribution, and a plan looks
+    up each source and rule: read once for all groups, until a folder of the import path changes."""
     from importlib.metadata import distributions
 
-    points: dict[str, metadata.EntryPoint] = {}
+    points: dict[str, dict[str, metadata.EntryPoint]] = {}
     for distribution in distributions(path=[folder for folder, _ in stamps]):
         for point in distribution.entry_points:
-            if point.group == group:
-                points.setdefault(point.name, point)
+            if point.group.startswith("soakwatch."):
+                points.setdefault(point.group, {}).setdefault(point.name, point)
     return points
 
 

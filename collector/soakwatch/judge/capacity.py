@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, TypeAdapter
 
 from soakwatch.core.units import show_seconds
 from soakwatch.plan.capacity_plan import loss_words
@@ -129,7 +129,7 @@ class MetaReader(Protocol):
         ...
 
 
-_SEARCHES = TypeAdapter(tuple[CapacitySearch, ...])
+_SEARCHES = TypeAdapter(tuple[CapacitySearch, ...], config=ConfigDict(defer_build=True))
 
 
 def stated_capacity(rule: Rule, record: MetaReader) -> Rule:

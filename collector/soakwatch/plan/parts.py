@@ -10,6 +10,7 @@ import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Annotated, TypeVar, get_type_hints
 
 from pydantic import (
@@ -119,7 +120,9 @@ Name = Annotated[str, BeforeValidator(folder_name), WithJsonSchema(_NAME_SCHEMA)
 class PlanModel(BaseModel):
     """Settings of every model of the plan: unknown keys are errors, nothing is guessed, nothing changes later."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, validate_by_name=True, validate_by_alias=True)
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, strict=True, validate_by_name=True, validate_by_alias=True, defer_build=True
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,10 +211,10 @@ def made_of(make: Callable[[V, PlanReading], R], schema: object = None) -> Plain
     """A validator that reads a value as the type that ``make`` takes, and makes of it what the plan holds. The JSON
     Schema is that of ``schema`` where this says more than the type."""
     kind = next(iter(get_type_hints(make, include_extras=True).values()))
-    adapter: TypeAdapter[V] = TypeAdapter(kind)
+    adapter: Callable[[], TypeAdapter[V]] = cache(lambda: TypeAdapter(kind))  # few plans have every part
 
     def made(value: object, info: ValidationInfo) -> R:
-        return make(adapter.validate_python(value, strict=True), reading(info))
+        return make(adapter().validate_python(value, strict=True), reading(info))
 
     return PlainValidator(made, json_schema_input_type=schema or kind)
 

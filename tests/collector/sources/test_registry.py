@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -196,6 +197,24 @@ def test_everything_installed_holds_the_convention() -> None:
         assert rule().definition()
     for shelf in (INSTALLED.pollers, INSTALLED.loads, INSTALLED.rules):
         assert all(shelf.summary(name) for name in shelf.names())
+
+
+def test_the_distributions_are_read_once_for_all_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has a file to read, and a plan asks for pollers, loads, rules and sinks."""
+    reads: list[object] = []
+    read = metadata.distributions
+
+    def counted(*, path: list[str]) -> Iterable[metadata.Distribution]:
+        reads.append(path)
+        return read(path=path)
+
+    monkeypatch.syspath_prepend(str(tmp_path))  # nothing is known of this path yet
+    monkeypatch.setattr(metadata, "distributions", counted)
+    assert pollers()
+    assert loads()
+    assert rules()
+    assert INSTALLED.sinks.names()
+    assert len(reads) == 1
 
 
 def test_importing_the_command_line_is_light() -> None:
