@@ -41,6 +41,7 @@ PROTOCOLS = {
     "pysnmp",
     "asyncssh",
     "httpx",
+    "re2",
     "influxdb_client",
     "prometheus_client",
     "grpc",
@@ -50,7 +51,7 @@ PROTOCOLS = {
     "starlette",
     "uvicorn",
 }
-"""Libraries of protocols: tens of megabytes together, of which most runs need one."""
+"""Libraries of protocols, and of what a plan may have: tens of megabytes together, of which most runs need one."""
 SHELVES = (
     "agent/soakwatch_agent/probes",
     "rules/soakwatch_rules/detectors",

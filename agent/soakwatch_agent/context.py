@@ -65,6 +65,11 @@ def watch_of(text: str) -> Watch:
     return watch(text, "name", text)
 
 
+def searcher(what: str) -> Callable[[str], object]:
+    """Looks for a regular expression in texts."""
+    return re.compile(what).search
+
+
 def _none_denied(_path: str) -> bool:
     return False
 
@@ -91,6 +96,7 @@ class HostContext:
     interfaces: Optional[Tuple[str, ...]] = None  # globs; None = all
     core_folders: Tuple[str, ...] = ()
     shared: SharedState = field(default_factory=SharedState, compare=False)
+    searcher: Callable[[str], Callable[[str], object]] = field(default=searcher, compare=False)  # of command lines
 
     @property
     def real(self) -> bool:

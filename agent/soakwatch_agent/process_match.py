@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Callable, Dict, FrozenSet, List, Optional, Sequence, Set, Tuple
@@ -69,15 +68,15 @@ def process_info(context: HostContext, pid: int, stat: PidStat, command: Optiona
 Match = Callable[[ProcessInfo], bool]
 
 
-def matcher(watch: Watch, own: FrozenSet[int]) -> Match:
-    """The predicate of a watch by name, glob or command line.
+def matcher(watch: Watch, own: FrozenSet[int], searcher: Callable[[str], Callable[[str], object]]) -> Match:
+    """The predicate of a watch by name, glob or command line; ``searcher`` looks for an expression in texts.
 
     ``own`` holds this process and its ancestors. This process never matches, nor do ancestors that carry the expression
     in their own command line (``sh -c 'soakwatch run --process cmdline:x'``).
     """
     what, me = watch.what, os.getpid() if own else -1
     if watch.how == "cmdline":
-        search = re.compile(what).search
+        search = searcher(what)
         return lambda p: (
             search(p.cmdline) is not None and p.pid != me and not (p.pid in own and "soakwatch" in p.cmdline)
         )
@@ -152,7 +151,7 @@ class ProcessSearch:
         self._context = context
         self._proc = context.path("/proc")
         self._matches: Dict[int, Match] = {
-            index: matcher(watch, own)
+            index: matcher(watch, own, context.searcher)
             for index, watch in enumerate(watches)
             if watch.how in ("name", "glob", "cmdline")
         }

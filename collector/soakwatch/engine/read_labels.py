@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from soakwatch.core.errors import PlanError, RecordError
 from soakwatch.core.event_kinds import LABEL_UNREAD
 from soakwatch.core.labels import LABELS_KEY, PENDING_KEY, label_text, labels_in, labels_json
 from soakwatch.core.redaction import Redaction, redaction_of
+from soakwatch.core.regex import user_regex
 from soakwatch.core.run_command import run_command
 from soakwatch.core.text import one_line
 from soakwatch.core.units import show_seconds
@@ -168,10 +168,11 @@ def found_in(output: str, pattern: str | None, what: str) -> str:
     ('7.2(1)', '7.2')
     """
     if pattern is not None:
-        match = re.search(pattern, output, re.MULTILINE)
+        found = user_regex(pattern, flags="m")
+        match = found.search(output)
         if match is None:
             raise UnreadLabelError(f"{what}: nothing in its output matches {pattern!r}")
-        return match[1] or "" if match.re.groups else match[0]
+        return match[1] or "" if found.groups else match[0]
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     if not lines:
         raise UnreadLabelError(f"{what}: it printed nothing")

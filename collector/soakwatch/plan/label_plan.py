@@ -47,7 +47,7 @@ class LabelSource(PlanModel):
         if self.pattern is not None:
             if self.command is None:
                 raise ValueError("pattern belongs to a command: a package has one version")
-            user_regex(self.pattern, "pattern")
+            user_regex(self.pattern, "pattern", "m")
         return self
 
 

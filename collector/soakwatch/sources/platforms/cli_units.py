@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-ADDRESS = r"(?:\d{1,3}(?:\.\d{1,3}){3}|(?=[0-9A-Fa-f]*:)[0-9A-Fa-f:.]{2,45})(?:%[\w./-]{1,30})?"
+ADDRESS = r"(?:\d{1,3}(?:\.\d{1,3}){3}|[0-9A-Fa-f]{0,4}:[0-9A-Fa-f:.]{1,43})(?:%[\w./-]{1,30})?"
 """An address of IPv4 or IPv6 in a regular expression, with its zone."""
 
 _NUMBER = re.compile(r"[-+]?\d{1,3}(?:,\d{3}){1,6}|[-+]?\d{1,20}")

@@ -177,9 +177,7 @@ def is_json(text: str) -> bool:
     return text.lstrip()[:1] in ("{", "[")
 
 
-def read_json(
-    draft: ParsedBuilder, text: str, templates: Sequence[JsonTemplate], nothing: re.Pattern[str] | None
-) -> None:
+def read_json(draft: ParsedBuilder, text: str, templates: Sequence[JsonTemplate], nothing: Pattern | None) -> None:
     """What the templates make of a text; of those of one path the first that holds takes an object. A text that is no
     JSON is unknown, but for one that says that there is ``nothing`` to list."""
     document = _document(text)

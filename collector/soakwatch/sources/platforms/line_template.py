@@ -7,12 +7,12 @@ count in it then (``[ ]`` is one). A table whose columns move has a template wit
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 from pydantic import model_validator
 
+from soakwatch.core.regex import Found
 from soakwatch.core.validation import Several
 from soakwatch.sources.platforms.output_template import OutputTemplate, Pattern, Scope, Text
 from soakwatch.sources.platforms.parsed import ParsedBuilder
@@ -86,14 +86,14 @@ class LineTemplate(OutputTemplate):
                     scope.pop(name, None)
             yield scope
 
-    def _matches(self, line: str) -> Iterable[re.Match[str]]:
+    def _matches(self, line: str) -> Iterable[Found]:
         if self.each is not None:
             return self.each.finditer(line)
         found = self.match.match(line) if self.match is not None else None
         found = self.find.search(line) if self.find is not None else found
         return () if found is None else (found,)
 
-    def _columns(self, head: Mapping[str, re.Pattern[str]], line: str) -> str:
+    def _columns(self, head: Mapping[str, Pattern], line: str) -> str:
         """The names of the columns that a head has, parted by tabs; nothing for a line that is no head."""
         words = line.lower().split()
         columns = [next((name for name in head if head[name].fullmatch(word)), "") for word in words]

@@ -16,8 +16,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, NamedTuple
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, PlainValidator
+from pydantic import AfterValidator, BaseModel, ConfigDict, PlainValidator, ValidationInfo
 
+from soakwatch.core import regex
 from soakwatch.sources.drop_reasons import refused_on_purpose
 from soakwatch.sources.platforms.cli_units import ADDRESS, length, number, size
 from soakwatch.sources.platforms.cli_units import Length as Span
@@ -160,11 +161,8 @@ class Age(NamedTuple):
             return None
 
 
-def _compiled(text: object) -> re.Pattern[str]:
-    try:
-        return re.compile(str(text).replace("{address}", ADDRESS))
-    except re.error as error:
-        raise ValueError(f"{text!r} is no regular expression: {error}") from None
+def _compiled(text: str, info: ValidationInfo) -> regex.Pattern:
+    return regex.regex_of_file(text.replace("{address}", ADDRESS), info)
 
 
 def _known(name: str) -> str:
@@ -176,7 +174,7 @@ def _known(name: str) -> str:
 Text = Annotated[TextTemplate, PlainValidator(lambda text: TextTemplate.of(str(text)))]
 Length = Annotated[Age, PlainValidator(lambda text: Age.of(str(text)))]
 Count = Annotated[Amount, PlainValidator(lambda text: Amount.of(str(text)))]
-Pattern = Annotated[re.Pattern[str], PlainValidator(_compiled)]
+Pattern = Annotated[regex.Pattern, regex.compiled_by(_compiled)]
 Metric = Annotated[str, AfterValidator(_known)]
 EMPTY = TextTemplate("")
 

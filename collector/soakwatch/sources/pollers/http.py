@@ -7,11 +7,13 @@ to connect is a failed poll. Example: ``http: {url: "https://198.18.0.1/health",
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import re
 import time
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Annotated, Self
 from urllib.parse import urlsplit
 
@@ -26,6 +28,7 @@ from soakwatch.sources.transport.http import Page, PeerError, WebAccess, WebConf
 from soakwatch_model.metric import BY_NAME
 from soakwatch_model.sample import Answer, Fault, Sample, object_text
 
+_LONG = 64 << 10  # bytes: what takes longer to read holds up no other poll
 _STEP = re.compile(r"([^.\[\]]+)|\[(\d{1,6})\]")
 _MAX_DEPTH = 20
 
@@ -86,7 +89,8 @@ class HttpPoller:
             return self._answer(now_ns, [], f"the page answers with status {page.status}", (status,))
         if self._config.expect is not None and self._config.expect not in page.text:
             return self._answer(now_ns, [], f"the page does not contain {self._config.expect!r}", (status,))
-        samples, faults = read_values(page, self._config.values, now_ns)
+        reading = partial(read_values, page, self._config.values, now_ns)
+        samples, faults = reading() if len(page.body) < _LONG else await asyncio.to_thread(reading)
         return Answer((*self._reach.samples(now_ns, 1, [took]), status, *samples), (), faults)
 
     def _answer(self, now_ns: int, trips: list[float], why: str, extra: tuple[Sample, ...] = ()) -> Answer:
@@ -125,7 +129,7 @@ def _extract(page: Page, shape: ValueShape, tree: object) -> object:
             raise _MissingError(f"the page has no header {shape.header}")
         return value
     if shape.regex is not None:
-        match = re.search(shape.regex, page.text[:1_000_000])
+        match = user_regex(shape.regex).search(page.text[:1_000_000])
         if match is None:
             raise _MissingError("nothing in the page matches the regular expression")
         return match[1]

@@ -14,6 +14,7 @@ from pydantic import Field
 
 from soakwatch.core.daemon_thread import in_daemon_thread
 from soakwatch.core.errors import PlanError
+from soakwatch.core.regex import searcher
 from soakwatch.core.suggest import hint
 from soakwatch.sources.abc import SourceConfig, SourceContext, SourceError
 from soakwatch_agent.context import HostContext, watch
@@ -155,5 +156,7 @@ def _open(config: Config, site: SourceContext) -> LocalPoller:
         watches = tuple(watch(process.name, process.how, process.what) for process in site.processes)
     except ValueError as error:
         raise PlanError(f"{site.target}: {error}") from None
-    context = HostContext(os.path.realpath(config.root), watches, site.interfaces, tuple(config.core_folders))
+    context = HostContext(
+        os.path.realpath(config.root), watches, site.interfaces, tuple(config.core_folders), searcher=searcher
+    )
     return LocalPoller(Host(context, config.probes), context, itself=context.real and config.probes is None)

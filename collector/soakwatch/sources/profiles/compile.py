@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from soakwatch.core.regex import Pattern
 from soakwatch.core.suggest import hint
 from soakwatch.core.yaml import Document, Path, Problem
 from soakwatch.sources.profiles.expression import SECONDS, Expression
@@ -77,12 +78,12 @@ class Checker:
         invalid = frozenset(str(reading) for reading in shape.invalid)
         return TableColumn(name, tuple(shape.oid), shape.bits, invalid, shape.form, shape.per == "row")
 
-    def _conditions(self, path: Path, given: Mapping[str, str], known: set[str]) -> tuple[Condition, ...]:
+    def _conditions(self, path: Path, given: Mapping[str, Pattern], known: set[str]) -> tuple[Condition, ...]:
         built = []
         for name, pattern in given.items():
             if name not in known and not re.fullmatch(r"index(\.-?\d+|\.text)?", name):
                 self._tell((*path, name), f"unknown name {name!r}{hint(name, {*known, 'index'})}", key=True)
-            built.append(Condition(name, None if pattern == NUMBER else re.compile(pattern)))
+            built.append(Condition(name, None if pattern.pattern == NUMBER else pattern))
         return tuple(built)
 
     def _template(self, path: Path, words: str, known: Iterable[str]) -> Template | None:
@@ -122,7 +123,7 @@ class Checker:
             change,
             values,
             default,
-            re.compile(shape.match) if shape.match is not None else None,
+            shape.match,
             shape.optional,
             self.document.where(path),
             self._conditions((*path, "where"), shape.where, set(known)),
@@ -141,7 +142,7 @@ class Checker:
             self._tell((*path, "value"), "'values' and 'match' read one column: the value must be a name")
         if change and (shape.values is not None or shape.match is not None):
             self._tell(path, "a change of what 'values' or 'match' read has no meaning: remove one")
-        if shape.match is not None and re.compile(shape.match).groups < 1:
+        if shape.match is not None and shape.match.groups < 1:
             self._tell((*path, "match"), "the regular expression has no group: put ( ) around the number")
         if shape.lost is not None and (change or shape.over or metric.kind == COUNTER):
             self._tell((*path, "lost"), "'lost' is the reading of a single gauge: remove 'of', 'over' or 'lost'")

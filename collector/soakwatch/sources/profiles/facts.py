@@ -37,5 +37,5 @@ def _meaning(fact: Fact, value: Value) -> str:
     words = text(value, fact.form)
     if fact.match is not None:
         match = fact.match.search(words)
-        words = (match[1] if match.re.groups else match[0]) or "" if match is not None else ""
+        words = (match[1] if fact.match.groups else match[0]) or "" if match is not None else ""
     return fact.values.get(words, words)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -145,7 +144,7 @@ def _fact(name: str, shape: FactShape) -> Fact:
         tuple(shape.column or shape.oid or ()),
         column,
         shape.joined,
-        re.compile(shape.match) if shape.match is not None else None,
+        shape.match,
         shape.values,
         shape.form,
     )
@@ -160,9 +159,7 @@ def _tickers(shapes: list[TickerShape] | None) -> tuple[Ticker, ...]:
 
 
 def _logs(line: list[File]) -> tuple[LogPattern, ...]:
-    return tuple(
-        LogPattern(log.kind, re.compile(log.match), log.severity) for file in line for log in file.shape.logs or ()
-    )
+    return tuple(LogPattern(log.kind, log.match, log.severity) for file in line for log in file.shape.logs or ())
 
 
 def _traps(line: list[File]) -> tuple[TrapPattern, ...]:

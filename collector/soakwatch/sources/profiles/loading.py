@@ -17,6 +17,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 from soakwatch.core.errors import PlanError
+from soakwatch.core.regex import SHIPPED
 from soakwatch.core.suggest import hint
 from soakwatch.core.validation import problems as problems_of
 from soakwatch.core.yaml import Document, Problem, parse, plan_error, read_text
@@ -121,12 +122,12 @@ def load_profiles(extra: FilePath | None = None) -> Profiles:
 
 def read_file(file: FilePath, name: str) -> File:
     """One file, checked as far as it goes without its parents. Raises PlanError with every problem."""
-    return read_document(_document(read_text(file), file.name), name)
+    return read_document(_document(read_text(file), file.name), name, own=_own(file))
 
 
-def read_document(document: Document, name: str) -> File:
-    """The same of a document."""
-    shape = _shape(document, ProfileShape)
+def read_document(document: Document, name: str, *, own: bool = False) -> File:
+    """The same of a document; ``own``: it comes with Soakwatch, and its expressions may have all that Python has."""
+    shape = _shape(document, ProfileShape, own=own)
     checker = Checker(document)
     groups = {
         key: None if group is None else checker.group(("snmp", "groups", key), key, group)
@@ -150,12 +151,17 @@ def _platform(name: str, document: Document, shape: ProfileShape) -> tuple[Platf
 
 def head_of(file: FilePath, name: str) -> ProfileHead:
     """The head of a file: only its lines are parsed, so the hundred files take a fraction of a second."""
-    words = read_text(file)
+    words, own = read_text(file), _own(file)
     try:
-        shape = _shape(_document(_only(_HEAD, words), file.name), HeadShape)
+        shape = _shape(_document(_only(_HEAD, words), file.name), HeadShape, own=own)
     except PlanError:  # it is wrong, or written so that its head cannot be read alone: the whole tells
-        shape = _shape(_document(words, file.name), ProfileShape)
+        shape = _shape(_document(words, file.name), ProfileShape, own=own)
     return ProfileHead(name, shape.title or name, tuple(shape.extends), clauses(shape), shape.rank)
+
+
+def _own(file: FilePath) -> bool:
+    """Whether a file comes with Soakwatch."""
+    return file.resolve().parent == shipped().resolve()
 
 
 def _file(file: FilePath, name: str) -> File:
@@ -207,7 +213,7 @@ def platform(name: str) -> Platform:
 @cache
 def _shipped_cli(name: str) -> tuple[Document, ProfileShape]:
     document = _document(_only(_CLI, read_text(shipped() / f"{name}.yaml")), f"{name}.yaml")
-    return document, _shape(document, ProfileShape)
+    return document, _shape(document, ProfileShape, own=True)
 
 
 def _shared(name: str) -> PlatformShape:
@@ -238,9 +244,9 @@ def _document(words: str, origin: str) -> Document:
     return parse(words, origin)
 
 
-def _shape(document: Document, model: type[Shaped]) -> Shaped:
+def _shape(document: Document, model: type[Shaped], *, own: bool) -> Shaped:
     try:
-        return model.model_validate(document.data)
+        return model.model_validate(document.data, context=SHIPPED if own else None)
     except ValidationError as error:
         raise plan_error(document.origin, problems_of(document, (), model, error)) from None
 
@@ -250,14 +256,10 @@ def clauses(shape: HeadShape) -> tuple[Clause, ...]:
     return tuple(
         Clause(
             tuple(clause.object_id or ()),
-            _search(clause.description),
-            _search(clause.not_description),
+            clause.description,
+            clause.not_description,
             clause.present,
-            _search(clause.text),
+            clause.text,
         )
         for clause in shape.select
     )
-
-
-def _search(words: str | None) -> re.Pattern[str] | None:
-    return re.compile(words, re.IGNORECASE) if words is not None else None

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
-from soakwatch.core.regex import user_regex
+from soakwatch.core.regex import AnyCase, Regex
 from soakwatch.core.units import Seconds
 from soakwatch.core.validation import Several, Short
 from soakwatch.sources.platforms.platform_section import PlatformShape
@@ -27,11 +27,6 @@ def _oid(words: str) -> str:
     return words
 
 
-def _regex(words: str) -> str:
-    user_regex(words)
-    return words
-
-
 def _kind(words: str) -> str:
     if _KIND.fullmatch(words) is None:
         raise ValueError(f"{words!r} is not a kind of event: write small words with dots, such as process.crash")
@@ -46,7 +41,6 @@ def _word(words: str) -> str:
 
 Oid = Annotated[str, AfterValidator(_oid)]
 Oids = Annotated[Several[Oid], Field(min_length=1, max_length=500)]
-Regex = Annotated[str, AfterValidator(_regex)]
 Kind = Annotated[str, AfterValidator(_kind)]
 Word = Annotated[str, AfterValidator(_word)]
 Reading = int | float | str
@@ -62,10 +56,10 @@ class ClauseShape(ProfileModel):
     """One way to recognise a device; every key that is given must hold."""
 
     object_id: Annotated[Oids | None, Field(default=None, description="sysObjectID equals one of these, or lies under")]
-    description: Annotated[Regex | None, Field(default=None, description="regex, found in sysDescr in any case")]
-    not_description: Annotated[Regex | None, Field(default=None, description="regex, not found in sysDescr")]
+    description: Annotated[AnyCase | None, Field(default=None, description="regex, found in sysDescr in any case")]
+    not_description: Annotated[AnyCase | None, Field(default=None, description="regex, not found in sysDescr")]
     present: Annotated[Oid | None, Field(default=None, description="a GET of this OID answers")]
-    text: Annotated[Regex | None, Field(default=None, description="regex, found in what 'present' answers")]
+    text: Annotated[AnyCase | None, Field(default=None, description="regex, found in what 'present' answers")]
 
 
 class FactShape(ProfileModel):

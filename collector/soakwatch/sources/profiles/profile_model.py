@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from soakwatch.core.regex import Pattern
 from soakwatch.sources.profiles.expression import Expression
 from soakwatch.sources.profiles.label_template import Template
 
@@ -15,10 +15,10 @@ class Clause:
     """One way to recognise a device: every part that is given must hold."""
 
     object_ids: tuple[str, ...] = ()
-    description: re.Pattern[str] | None = None
-    not_description: re.Pattern[str] | None = None
+    description: Pattern | None = None
+    not_description: Pattern | None = None
     present: str | None = None
-    text: re.Pattern[str] | None = None
+    text: Pattern | None = None
 
     @property
     def parts(self) -> int:
@@ -46,7 +46,7 @@ class Fact:
     oids: tuple[str, ...]
     column: bool
     joined: bool  # all rows of a column, else the first that is not empty
-    match: re.Pattern[str] | None
+    match: Pattern | None
     values: Mapping[str, str]
     form: str | None
 
@@ -100,7 +100,7 @@ class Condition:
     """A row counts (or, in ``where_not``, does not) if the text of ``name`` matches; None: if it is a number."""
 
     name: str
-    pattern: re.Pattern[str] | None
+    pattern: Pattern | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class MetricLine:
     change: bool
     values: Mapping[str, float] | None
     default: float | None
-    match: re.Pattern[str] | None
+    match: Pattern | None
     optional: bool
     location: str
     where: tuple[Condition, ...] = ()
@@ -155,7 +155,7 @@ class LogPattern:
     """A line of a log or console that means an event; named groups of ``match`` become its detail."""
 
     kind: str
-    match: re.Pattern[str]
+    match: Pattern
     severity: str | None
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 
+from soakwatch.core.regex import user_regex
 from soakwatch.sources.abc import WatchedProcess
 from soakwatch.sources.profiles.evaluate import Raw
 from soakwatch.sources.profiles.value import Number
@@ -62,6 +63,7 @@ class ProcessWatch:
 
     def __init__(self, watch: WatchedProcess) -> None:
         self.watch = watch
+        self._cmdline = user_regex(watch.what) if watch.how == "cmdline" else None
         self.slots: Slots[Running] = Slots(watch.name, _program)
         self.unassigned = 0
         self._polled = False
@@ -80,7 +82,7 @@ class ProcessWatch:
                 changes.append(ProcessChange("process.exit", slot, {"pid": str(running.row.pid)}))
                 self.slots.release(slot)
         taken = {running.row.index for _, running in self.slots.occupied}
-        new = [row for row in rows.values() if row.index not in taken and matches(self.watch, row)]
+        new = [row for row in rows.values() if row.index not in taken and self._matches(row)]
         assignments, self.unassigned = self.slots.assign(Running(row) for row in sorted(new, key=lambda row: row.pid))
         if self._polled:
             for assignment in assignments:
@@ -93,25 +95,24 @@ class ProcessWatch:
         self._polled = True
         return changes
 
+    def _matches(self, row: ProcessRow) -> bool:
+        """True if the watch means a process. A pidfile cannot be read over SNMP: it never matches.
+
+        Names are hrSWRunName and the last part of hrSWRunPath; a name of 15 characters may have been cut.
+        """
+        what = self.watch.what
+        if self.watch.how == "pid":
+            return what.isdecimal() and row.pid == int(what)
+        if self._cmdline is not None:
+            return self._cmdline.search(f"{row.path} {row.parameters}".strip() or row.name) is not None
+        if self.watch.how == "pidfile":
+            return False
+        names = {row.name, PurePosixPath(row.path.split(" ")[0].lstrip("-")).name} - {""}
+        if self.watch.how == "glob" or _GLOB.search(what):
+            return any(fnmatchcase(name, what) for name in names)
+        known = len(row.name) == COMM_LENGTH < len(what) and not row.path
+        return what in names or (known and what[:COMM_LENGTH] == row.name)
+
 
 def _program(running: Running) -> tuple[str, str, str]:
     return (running.row.name, running.row.path, running.row.parameters)
-
-
-def matches(watch: WatchedProcess, row: ProcessRow) -> bool:
-    """True if a watch means a process. A pidfile cannot be read over SNMP: it never matches.
-
-    Names are hrSWRunName and the last part of hrSWRunPath; a name of 15 characters may have been cut.
-    """
-    what = watch.what
-    if watch.how == "pid":
-        return what.isdecimal() and row.pid == int(what)
-    if watch.how == "cmdline":
-        return re.search(what, f"{row.path} {row.parameters}".strip() or row.name) is not None
-    if watch.how == "pidfile":
-        return False
-    names = {row.name, PurePosixPath(row.path.split(" ")[0].lstrip("-")).name} - {""}
-    if watch.how == "glob" or _GLOB.search(what):
-        return any(fnmatchcase(name, what) for name in names)
-    cut = len(row.name) == COMM_LENGTH and len(what) > COMM_LENGTH and not row.path and what[:COMM_LENGTH] == row.name
-    return what in names or cut

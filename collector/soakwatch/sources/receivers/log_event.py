@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from soakwatch.core.regex import Pattern
 from soakwatch.sources.profiles.profile_model import LogPattern
 from soakwatch.sources.receivers.syslog_line import SEVERITIES, LogLine
 from soakwatch.sources.receivers.text import LINE, WORD, shown
@@ -14,6 +15,7 @@ from soakwatch_model.sample import object_text
 
 _SEARCHED = 600  # characters: a hostile line may make a pattern quadratic
 _OBJECT_GROUPS = ("interface", "process")  # groups that name the event's object
+_LOOSE = re.compile(r"\(\?[a-zA-Z-]*[ix]")  # letters of any case, or blanks that do not count
 _LETTERS = frozenset("AbBdDsSwWZ0123456789")  # after a backslash: a class, an anchor, or a group number
 
 
@@ -55,7 +57,7 @@ def _label(groups: Mapping[str, str]) -> str:
     return next((object_text(**{name: groups[name]}) for name in _OBJECT_GROUPS if name in groups), "")
 
 
-def literal_of(pattern: re.Pattern[str]) -> str:
+def literal_of(pattern: Pattern) -> str:
     r"""The longest text that every match of a pattern contains; "" if none is certain.
 
     Only text outside groups and classes counts, so the result may be too short but is never wrong.
@@ -65,7 +67,7 @@ def literal_of(pattern: re.Pattern[str]) -> str:
     >>> literal_of(re.compile(r"link (up|down)|reload"))
     ''
     """
-    if pattern.flags & (re.IGNORECASE | re.VERBOSE) or "(?i" in pattern.pattern:
+    if _LOOSE.search(pattern.pattern):
         return ""
     runs, run, depth, index, text = [""], "", 0, 0, pattern.pattern
     while index < len(text):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from soakwatch.core.regex import Pattern, user_regex
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.result_files.columns import ColumnMap, PlacedColumn, column_index, guessed, mapped
 from soakwatch.sources.result_files.lines import Rows, cells_of, lines_in
@@ -62,7 +63,7 @@ class _Layout:
     time_index: int
     times: ColumnTimes | None
     read: tuple[PlacedColumn, ...]
-    where: tuple[tuple[int, re.Pattern[str]], ...]
+    where: tuple[tuple[int, Pattern], ...]
 
 
 class TableReader:
@@ -127,7 +128,7 @@ class TableReader:
             who = f"{table_format.file}: column {table.columns[time_index]}"
             times = ColumnTimes(table.sample[time_index], table_format.times, table.decimal, who)
         where = tuple(
-            (column_index(table.columns, name, "where"), re.compile(form)) for name, form in table_format.where.items()
+            (column_index(table.columns, name, "where"), user_regex(form)) for name, form in table_format.where.items()
         )
         notes: tuple[str, ...] = ()
         if table_format.columns:

@@ -217,12 +217,12 @@ def test_late_lines_and_lines_of_one_time(tmp_path: Path) -> None:
         assert "several lines have load.request.rate at one time" in answer.faults[0].text
 
 
-def test_only_the_lines_that_are_wanted(tmp_path: Path) -> None:
-    """``where`` holds lines against whole regular expressions."""
+@pytest.mark.parametrize("form", ["total", "(t?o?t?a?l?)+"])
+def test_only_the_lines_that_are_wanted(tmp_path: Path, form: str) -> None:
+    """``where`` holds lines against whole regular expressions; none of them holds the load."""
     file = tmp_path / "load.csv"
-    keys = {"file": file, "tz": "UTC", "where": {"item": "total"}}
-    with LoadBench("csv", keys) as bench:
-        file.write_text(f"time,item,rps\n{stamp(1)},total,1\n{stamp(1)},subtotal,9\n")
+    with LoadBench("csv", {"file": file, "tz": "UTC", "where": {"item": form}}) as bench:
+        file.write_text(f"time,item,rps\n{stamp(1)},total,1\n{stamp(1)},{'total' * 9}!,9\n")
         assert series(bench.poll(2), "load.request.rate") == [(1, 1)]
 
 

@@ -286,7 +286,7 @@ def test_a_command_is_like_another() -> None:
 @pytest.mark.parametrize(
     ("command", "words"),
     [
-        ("{run: show x, lines: [{match: '(', facts: {a: b}}]}", "is no regular expression"),
+        ("{run: show x, lines: [{match: '(', facts: {a: b}}]}", "is not a regular expression"),
         (
             "{run: show x, lines: [{match: x, values: [{metric: system.cpu, of: '{n}'}]}]}",
             "there is no metric 'system.cpu'",

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
+from soakwatch.core.regex import user_regex
 from soakwatch.sources.pollers.prometheus.exposition_page import PageSample
 from soakwatch.sources.pollers.prometheus.map_file import MapEntry
 from soakwatch_model.metric import BY_NAME, COUNTER, fault_of
@@ -157,7 +158,7 @@ def _is_idle(entry: MapEntry, labels: object) -> bool:
 
 def _wanted(where: dict[str, str], labels: object) -> bool:
     assert isinstance(labels, dict)
-    return all(re.fullmatch(pattern, labels.get(name, "")) for name, pattern in where.items())
+    return all(user_regex(pattern).fullmatch(labels.get(name, "")) for name, pattern in where.items())
 
 
 def _object(entry: MapEntry, labels: object) -> str:

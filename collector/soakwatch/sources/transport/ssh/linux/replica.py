@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
+from soakwatch.core.regex import searcher
 from soakwatch.sources.transport.ssh.linux.linux_processes import Processes, stat_lines
 from soakwatch.sources.transport.ssh.linux.linux_survey import SLOW, Survey
 from soakwatch.sources.transport.ssh.linux.mirror import Mirror, files_of
@@ -51,7 +52,9 @@ class Replica:
         self.first = True
         self._mirror = Mirror()
         self._mirror.put("/statvfs", b"")  # without it the probe would ask this machine's filesystems
-        self._context = HostContext(self._mirror.root, tuple(watches), interfaces, tuple(core_folders))
+        self._context = HostContext(
+            self._mirror.root, tuple(watches), interfaces, tuple(core_folders), searcher=searcher
+        )
         self._host = Host(self._context, probes)
         self._mounts = FilesystemProbe(self._context)
         self._notes = ProbeAnswer()
