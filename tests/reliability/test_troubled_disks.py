@@ -148,6 +148,9 @@ def tried(way: str, seed: int, folder: Path) -> list[str]:
                 problems.append(f"judged: {judged.returncode}: {judged.stderr}")
             if process.returncode == 4 and judged.returncode == 0:
                 problems.append("half of a run passes")
+            verified = command_in(folder)("verify", "disk/run", timeout=240)
+            if verified.returncode not in ({0} if process.returncode in {0, 1, 3} else {0, 3}):
+                problems.append(f"verified: {verified.returncode}: {verified.stdout}{verified.stderr}")
     return [*problems, out[-2000:], err] if problems else []
 
 

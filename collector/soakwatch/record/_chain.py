@@ -114,7 +114,6 @@ class Chain:
             self._write()
             self._chunks.clear()
             self._seen.clear()
-        self._touched.clear()
 
     def rolled_back(self) -> None:
         """Forget what the transaction did."""
@@ -140,6 +139,7 @@ class Chain:
             yield self._sql
             self.commit()
             self._sql.execute("COMMIT")
+            self._touched.clear()  # not before: on a full disk it is COMMIT that fails
         except BaseException:
             self.rolled_back()
             if self._sql.in_transaction:

@@ -6,7 +6,8 @@ import shutil
 import subprocess
 import sys
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,40 @@ def test_a_full_disk_loses_nothing_that_was_committed(small: Path) -> None:
         assert first_values(small / "run") == [4096 * n for n in range(index + 2)]
         with RecordView.open(small / "run") as view:
             assert view.faults() == ()
+
+
+def test_a_disk_that_was_full_leaves_the_record_as_it_was_written(roomy: Path) -> None:
+    """Whatever is refused, polls, events or compaction: once there is room it is repeated, and the
+    record is sealed as whole."""
+    ballast, refused = roomy / "ballast", 0
+    with small_record(roomy / "run") as record:
+        (source,) = record_sources(roomy / "run")
+        event = record.add_event("", Event("gap", "", "", 1, None, {}), "monitor")
+
+        def deeds(index: int) -> Iterator[Callable[[], object]]:
+            yield lambda: record.put([small_poll(source, 2 * index), small_poll(source, 2 * index + 1)])
+            yield lambda: record.add_event("", Event("gap", "", "", index, index + 1, {"why": "x" * 500}), "monitor")
+            yield lambda: record.end_event(event, index, {"n": str(index)})
+            if index % 4 == 3:
+                yield lambda: record.compact(final=True)
+
+        for index in range(16):
+            for deed in deeds(index):
+                with ballast.open("wb", buffering=0) as file, suppress(OSError):
+                    while True:
+                        file.write(bytes(4096))
+                try:
+                    deed()
+                except RecordFullError:
+                    refused += 1
+                    ballast.unlink()
+                    deed()
+        assert refused > 10
+        assert record.finish()
+        record.put_seal(1)
+    with RecordView.open(roomy / "run") as view:
+        assert view.check().changes == ()
+    assert first_values(roomy / "run") == [4096 * n for n in range(32)]
 
 
 def test_no_room_for_a_new_record_is_one_sentence(small: Path) -> None:
