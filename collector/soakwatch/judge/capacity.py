@@ -40,8 +40,8 @@ TRIAL, REPEATED, RESULT, LOAD = "capacity.trial", "capacity.repeated", "capacity
 """Kinds of events: a trial, a repeated trial, the result of a search, and the load of a phase that uses the result."""
 NEAR_CEILING = 0.98
 """From this share of the generator's ceiling on, the limit may be the generator's."""
-ATTAINED = 0.97
-"""A generator that sends less than this share of what was commanded is at its own limit."""
+ATTAINED, OVERSENT = 0.97, 1.03
+"""A trial whose generator sent less or more than these shares of what it was asked for is no trial of that load."""
 RULE = "capacity"
 _DEFINITION = "a search for the capacity that the plan asks for ends with its bounds as close as the plan wants them"
 
@@ -57,7 +57,8 @@ class Trial:
     """One trial, from idle to idle. ``asked_s`` is the trial duration of the search, ``sent_s`` how long the generator
     sent; ``offered`` and ``lost`` are counts; ``rate`` is what was sent per second, ``wanted_rate`` the rate that the
     generator reports as set (None if it does not). ``warmup``: not counted. ``repeats``: how often it had to be
-    repeated."""
+    repeated, ``retries``: how many of these because it lost too much and the plan wants another try. ``attained`` is
+    the share of the command that was sent, None where it is not known to 3 %."""
 
     begin_ns: int
     level: float
@@ -69,6 +70,13 @@ class Trial:
     wanted_rate: float | None = None
     warmup: bool = False
     repeats: int = 0
+    retries: int = 0
+    attained: float | None = None
+
+    @property
+    def refused(self) -> bool:
+        """Whether the generator sent so much less or more than its command that this is no trial of the load."""
+        return self.attained is not None and strays(self.attained)
 
     @property
     def loss(self) -> float:
@@ -160,23 +168,30 @@ def recorded_searches(record: MetaReader) -> tuple[CapacitySearch, ...]:
     return () if text is None else _SEARCHES.validate_json(text)
 
 
-def attained_share(trial: Trial, full_rate: float | None) -> float | None:
-    """The share of the commanded rate that was sent; None if neither the generator nor other trials tell it.
+def strays(share: float) -> bool:
+    """Whether a generator that sent this share of its command did not follow it."""
+    return not ATTAINED <= share <= OVERSENT
 
-    ``full_rate`` is the rate at level 1 according to trials that hit no limit.
-    """
-    wanted = trial.wanted_rate or (None if full_rate is None else full_rate * trial.level)
-    return trial.rate / wanted if wanted else None
+
+def commanded_rate(level: float, wanted_rate: float | None, trials: Sequence[Trial]) -> float | None:
+    """The rate that a load at this level should have: as the generator reports it, else by the trials so far; None if
+    neither gives it."""
+    full_rate = None if wanted_rate else full_rate_of(trials)
+    return wanted_rate or (None if full_rate is None else full_rate * level)
 
 
 def full_rate_of(trials: Sequence[Trial]) -> float | None:
-    """The rate at level 1 by the slope of the lower half of the levels tried; None for fewer than two levels."""
-    levels = sorted({trial.level for trial in trials})
-    if len(levels) < 2:
-        return None
-    low = set(levels[: max(1, len(levels) // 2)])
-    slopes = sorted(trial.rate / trial.level for trial in trials if trial.level in low and trial.rate > 0)
-    return slopes[len(slopes) // 2] if slopes else None
+    """The rate at level 1 by what was sent: the highest on which a third of the trials agree, of two levels or more.
+
+    A generator at its own limit sends less at high levels, one that strays sends more now and then; neither makes a
+    third of the trials agree. None where no trials agree.
+    """
+    sent = sorted(((trial.rate / trial.level, trial.level) for trial in trials if trial.rate > 0), reverse=True)
+    for most, _ in sent:
+        like = [(rate, level) for rate, level in sent if ATTAINED * most <= rate <= most]
+        if len({level for _, level in like}) > 1 and 3 * len(like) >= len(sent):
+            return like[len(like) // 2][0]
+    return None
 
 
 def limit_of(
@@ -186,20 +201,39 @@ def limit_of(
 
     ``ceilings`` are the generators' measured ceilings by metric (``soakwatch calibrate``).
     """
+    if refusal := _refusal(goal, trials):
+        return refusal
     if goal.lower is None:
         return ""
     if goal.upper is None and goal.lower >= highest * (1 - 1e-9):
         return f"no more than {loss_words(goal.loss)} was lost at the highest load of the search, {100 * highest:.4g} %"
-    full_rate = full_rate_of(trials)
-    at = {bound: [t for t in trials if t.level == bound] for bound in (goal.lower, goal.upper) if bound is not None}
+    bound = goal.lower if goal.upper is None else goal.upper
+    tops = [trial.rate for trial in trials if trial.level == bound]
     ceiling = ceilings.get(CEILINGS.get(unit, ""))
-    tops = [trial.rate for trial in at.get(goal.upper if goal.upper is not None else goal.lower, [])]
     if ceiling and tops and max(tops) >= NEAR_CEILING * ceiling:
         return f"the bounds reach the generator's own ceiling of {rate_words(ceiling, unit)}"
-    shares = [share for t in at.get(goal.lower, []) if (share := attained_share(t, full_rate)) is not None]
-    if shares and min(shares) < ATTAINED:
-        return f"the generator sent only {100 * min(shares):.0f} % of what it was asked for"
     return ""
+
+
+def _refusal(goal: GoalBounds, trials: Sequence[Trial]) -> str:
+    """What the generator sent of its command, where a bound rests on trials in which it did not follow it."""
+    full_rate = full_rate_of(trials)
+    below, above = [], []
+    for trial in trials:
+        share = trial.attained
+        if share is None and full_rate is not None and not trial.wanted_rate:
+            share = trial.rate / (full_rate * trial.level)
+        if share is None or not strays(share):
+            continue
+        if trial.level == goal.lower:
+            below.append(share)
+        elif trial.level == goal.upper and (share > 1 or trial.loss <= goal.loss):
+            above.append(share)  # one that lost too much though it sent too little bounds the load all the same
+    if not below + above:
+        return ""
+    worst = max(below or above, key=lambda share: abs(share - 1))
+    only = "only " if worst < 1 else ""
+    return f"the generator sent {only}{100 * worst:.0f} % of what it was asked for"
 
 
 def rate_words(rate: float, unit: str) -> str:
@@ -219,6 +253,8 @@ def goal_words(goal: GoalBounds, unit: str) -> str:
     """
     head = f"at loss {loss_words(goal.loss)}"
     if goal.lower is None or goal.throughput is None or goal.rate is None:
+        if goal.limit:
+            return f"no capacity {head}: {goal.limit}"
         upper = "" if goal.upper is None else f", below {100 * goal.upper:.2f} % of full"
         return f"no capacity {head}: no load was without more loss{upper}"
     value = f"{rate_words(goal.rate, unit)} ({100 * goal.throughput:.2f} % of full"

@@ -70,7 +70,8 @@ class CapacityPlan(PlanModel):
     In the words of RFC 9971, section 4: ``loss`` are the goal loss ratios, lowest first, ``exceed`` the goal exceed
     ratio, ``width`` the goal width, ``trial_s``, ``first_trial_s`` and ``sum_s`` the goal final and initial trial
     duration and the goal duration sum, in seconds; ``lowest`` and ``highest`` are the min and max load, where 1 is the
-    generators' full rate.
+    generators' full rate. ``retry`` is not of the RFC: a published method tries a failed trial once more, because an
+    interrupt loses a packet now and then.
     """
 
     loss: Annotated[Losses, Field(description="shares that may be lost; default: 0", examples=[[0, "0.5%"]])] = (0.0,)
@@ -99,6 +100,16 @@ class CapacityPlan(PlanModel):
         Level, Field(alias="max", description="highest load, of the generators' full rate; default: 100%")
     ] = 1.0
     settle_s: Annotated[Offset, Field(alias="settle", description="rest before counters are read; default: 2s")] = 2.0
+    retry: Annotated[
+        int,
+        Field(
+            ge=0,
+            le=10,
+            description="so often a trial that lost too much is tried again at the same load, the last try counts; "
+            "default: 0",
+            examples=[1],
+        ),
+    ] = 0
 
     @model_validator(mode="after")
     def _can_be_done(self) -> CapacityPlan:
@@ -158,7 +169,7 @@ def capacity_data(goal: CapacityPlan, length: str) -> dict[str, Plain]:
         key = field.alias or name
         if name in goal.model_fields_set and key not in data:
             value = getattr(goal, name)
-            data[key] = plan_seconds(value) if name.endswith("_s") else _percent(value)
+            data[key] = plan_seconds(value) if name.endswith("_s") else value if name == "retry" else _percent(value)
     return data
 
 

@@ -190,6 +190,8 @@ def _capacity(search: CapacitySearch) -> dict[str, Tree]:
                 "rate": trial.rate,
                 "warm_up": trial.warmup,
                 "repeats": trial.repeats,
+                "retries": trial.retries,
+                "refused": trial.refused,
             }
             for trial in search.trials
         ],

@@ -75,6 +75,7 @@ class Bench:
         model.mode = "ASTF" if astf else "STL"
         model.api = (2, 3) if astf else (5, 1)
         model.frame, model.line_bps = round(traits.frame), device.line_bps
+        model.excess = device.excess if traits.overshoots else lambda: 1.0
         for port in model.ports:
             port.pps, port.factor = (traits.packets or 0.0) * device.factor / 2 if astf else reached, 1.0
             port.state = "TX" if astf else "STREAMS"

@@ -29,6 +29,7 @@ from soakwatch.core.errors import SoakwatchError
 
 Generator = Literal["trex", "astf", "pktgen"]
 _BETWEEN_FRAMES = 20  # bytes of preamble and gap
+_OVERSHOT = 1.35
 
 
 class BadSheetError(SoakwatchError):
@@ -61,6 +62,7 @@ class Traits(BaseModel):
     times: Number = 1  # factor on packets and bits; entries multiply
     loss: dict[str, Number] | None = None  # loss ratio by offered share of the line, instead of a capacity
     ceiling: Number | None = None  # total packets/s that the generator reaches
+    overshoots: Number = 0  # share of the starts of the generator (trex) that send 35 % more than they should
     connections: Number | None = None  # opened per second
     established: Number = 0  # connections that are open
     cores: Number = 4
@@ -187,6 +189,10 @@ class DeviceModel:
         return (self.traits.memory + self.traits.per_connection * self.traits.established) * float(
             self._draws.normal(1, 5e-4)
         )
+
+    def excess(self) -> float:
+        """What one start of the generator sends of what it was asked for."""
+        return _OVERSHOT if float(self._draws.random()) < self.traits.overshoots else 1.0
 
     def connection_rate(self) -> float:
         """Connections opened per second now, with the run's deviation and noise."""

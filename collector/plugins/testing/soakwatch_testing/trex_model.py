@@ -62,6 +62,7 @@ class TrexModel:
     epoch: int = 1
     probes: dict[int, Group] = field(default_factory=dict)  # latency of ASTF by port
     questions: list[str] = field(default_factory=list)
+    excess: Callable[[], float] = lambda: 1.0  # what a start sends of what it was asked for
 
     def advance(self, seconds: float) -> None:
         """Send for a time."""
@@ -311,7 +312,7 @@ class TrexModel:
             raise WrongError(BAD_PARAMS, "field 'duration' is missing")
         if not port.up and not params["force"]:
             raise WrongError(EXECUTE, "Link state is DOWN.")
-        port.factor = self._factor(port, params)
+        port.factor, port.excess = self._factor(port, params), self.excess()
         port.state = "TX"
         return {"multiplier": port.factor, "ts": 1.0}
 

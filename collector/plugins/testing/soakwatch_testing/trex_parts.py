@@ -17,6 +17,7 @@ class Port:
     session: int = 0
     handler: str = ""
     factor: float = 1.0
+    excess: float = 1.0  # what it really sends of that
     up: bool = True
     counters: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(("opackets", "ipackets", "obytes", "ibytes", "oerrors", "ierrors"), 0)
@@ -25,7 +26,7 @@ class Port:
     @property
     def sends(self) -> float:
         """Packets per second now."""
-        return self.pps * self.factor if self.state == "TX" else 0.0
+        return self.pps * self.factor * self.excess if self.state == "TX" else 0.0
 
 
 @dataclass

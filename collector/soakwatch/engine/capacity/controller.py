@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
 
@@ -19,6 +20,7 @@ from soakwatch.judge.capacity import GoalBounds, Trial
 from soakwatch.plan.capacity_plan import CapacityPlan
 
 _FULL = 1_000_000.0  # the library's load for level 1; large, because the library rounds loads
+_NEAREST = 7  # trials that say how much is sent at a load
 _FOREVER_S = 1e9  # the caller limits the search's time
 
 
@@ -56,12 +58,15 @@ class _Replay(AbstractMeasurer):  # type: ignore[misc] # no type stubs are publi
         trial = next(self._trials, None)
         if trial is None:
             raise _NextTrialError(intended_load, intended_duration)
+        # The library takes what was not sent, or sent too much, for lost: a refused trial holds no load.
+        intended = round(trial.offered / trial.attained) if trial.refused and trial.attained else None
         return MeasurementResult(
             intended_duration=intended_duration,
             intended_load=intended_load,
             offered_count=round(trial.offered),
             loss_count=min(max(round(trial.lost), 0), round(trial.offered)),
             offered_duration=max(trial.sent_s, intended_duration),
+            intended_count=intended,
         )
 
 
@@ -113,7 +118,7 @@ def _bounds(search: MultipleLossRatioSearch, goal: SearchGoal, trials: Sequence[
 
 
 def _provisional(loss: float, upper: float | None, trials: Sequence[Trial]) -> GoalBounds:
-    bad = min((trial.level for trial in trials if trial.loss > loss), default=float("inf"))
+    bad = min((trial.level for trial in trials if trial.refused or trial.loss > loss), default=float("inf"))
     good = [trial for trial in trials if trial.level < bad]
     if not good:
         return GoalBounds(loss, None, upper)
@@ -123,10 +128,14 @@ def _provisional(loss: float, upper: float | None, trials: Sequence[Trial]) -> G
 
 
 def _rate_at(level: float, trials: Sequence[Trial]) -> float:
-    """Rate sent at this level, averaged over its trials by time; per second."""
-    at = [trial for trial in trials if abs(trial.level - level) <= 1e-9 * level]
-    sent_s = sum(trial.sent_s for trial in at)
-    return sum(trial.rate * trial.sent_s for trial in at) / sent_s if sent_s else 0.0
+    """Rate sent at this level, per second: by the median of the trials nearest to it that sent what they should.
+
+    The rate of one trial is known to a few polls; what a generator sends of its full rate does not depend on the load
+    while it follows its command.
+    """
+    followed = [trial for trial in trials if not trial.refused and trial.rate > 0] or trials
+    nearest = sorted(followed, key=lambda trial: abs(trial.level - level))[:_NEAREST]
+    return median(trial.rate / trial.level for trial in nearest) * level
 
 
 def _quiet(_: str) -> None:

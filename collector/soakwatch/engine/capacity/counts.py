@@ -77,12 +77,17 @@ NO_LOSS = (
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """Offered and lost of one trial; ``rate`` is per second while sending, ``wanted_rate`` the loads' setting."""
+    """Offered and lost of one trial; ``rate`` is per second while sending, ``wanted_rate`` the loads' setting.
+
+    ``rate`` is by the times of polls, which a busy machine takes late. ``least`` is by the counts and the longest time
+    in which they can have been sent, ``most`` by the time in which the load was told to send."""
 
     offered: float
     lost: float
     rate: float
     wanted_rate: float | None
+    least: float
+    most: float
 
 
 @dataclass(slots=True)
@@ -165,10 +170,12 @@ class TrialCounts:
             if readings and BY_NAME[metric].kind == COUNTER
         )
 
-    def counted(self, level: float, begin_ns: int, end_ns: int) -> Counted:
+    def counted(
+        self, level: float, begin_ns: int, end_ns: int, *, started_ns: int | None = None, stopped_ns: int | None = None
+    ) -> Counted:
         """The trial since ``restart``, in which loads sent at ``level`` from ``begin_ns`` to ``end_ns``.
 
-        Raises UncountedError if its loss is unknown.
+        They had begun by ``started_ns`` and had ended by ``stopped_ns``. Raises UncountedError if its loss is unknown.
         """
         failure = self.failure_since(begin_ns)
         if failure:
@@ -197,7 +204,16 @@ class TrialCounts:
         sent_s = (end_ns - begin_ns) * 1e-9
         rate = _steady_rate(among, basis.sent, begin_ns, end_ns)
         wanted = _mean(driven, _WANTED[basis.unit], begin_ns, end_ns)
-        return Counted(offered, max(lost, 0.0), offered / sent_s if rate is None else rate * factor, wanted)
+        longest_s = ((stopped_ns or end_ns) - begin_ns) * 1e-9
+        shortest_s = (end_ns - (started_ns or begin_ns)) * 1e-9
+        return Counted(
+            offered,
+            max(lost, 0.0),
+            offered / sent_s if rate is None else rate * factor,
+            wanted,
+            offered / longest_s,
+            offered / shortest_s,
+        )
 
     def _settled(self, begin_ns: int) -> Basis:
         for basis in _BASES:

@@ -2,25 +2,39 @@
 
 A trial begins and ends at rest (level 0): counters are read ``settle`` after the loads stopped and once they no longer
 change, so nothing is in flight. If a poll failed, the loads did not follow, or nothing was sent, the trial is repeated:
-it never counts as one without loss.
+it never counts as one without loss. A trial whose generator did not send what it was asked for is repeated twice and
+then refused: it holds no load.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from soakwatch.core.units import show_seconds
 from soakwatch.engine.capacity.controller import NextTrial, SearchStep, step
 from soakwatch.engine.capacity.counts import Counted, TrialCounts, UncountedError
 from soakwatch.engine.load_driver import LoadController
-from soakwatch.judge.capacity import CapacitySearch, GoalBounds, SearchState, Trial, limit_of
+from soakwatch.judge.capacity import (
+    ATTAINED,
+    OVERSENT,
+    CapacitySearch,
+    GoalBounds,
+    SearchState,
+    Trial,
+    commanded_rate,
+    limit_of,
+    strays,
+)
 from soakwatch.plan.capacity_plan import CapacityPlan
+from soakwatch_rules.wording.quantities import counted, percent
 
 POLLS = 2.0  # a trial lasts this many polls at least
 _FOLLOW_S = 5.0  # time for loads to reach a level
 _PATIENCE_S, _PATIENCE_POLLS = 10.0, 5.0  # how long to wait for polls of loads at rest: the longer of both
+_STRAYS = 2  # how often a trial is repeated whose generator did not follow its command
+_FEW = 200  # packets or requests: one of fewer is more than half a percent, so the rate is not known well enough
 _MOST_READS = 5  # of counters that still change at rest: other traffic may come in
 
 
@@ -45,6 +59,7 @@ class SearchRun:
         self._goal, self._around = goal, around
         self.state = CapacitySearch(begin_ns)
         self._told = False  # whether its end was told
+        self._strayed: list[float] = []  # what the generator sent of its command in trials that were repeated for it
 
     async def go(self) -> None:
         """Searches to the end. May be cancelled at any time; call ``cut`` then to say why."""
@@ -73,6 +88,8 @@ class SearchRun:
             await self._around.tell(self.state, "")
 
     async def _end(self, state: SearchState, reason: str) -> None:
+        if self._strayed:
+            self.note(_strayed_words(self._strayed, sum(trial.refused for trial in self.state.trials)))
         self.state = replace(self.state, state=state, reason=reason, end_ns=self._around.now_ns())
         await self._around.tell(self.state, "")
         self._told = True
@@ -90,22 +107,38 @@ class SearchRun:
         return replace(goal, limit=limit_of(goal, counted, self._goal.highest, unit, self._around.ceilings))
 
     async def _trial(self, wanted: NextTrial) -> Trial:
-        repeats = 0
+        repeats = failures = strayed = retries = 0
         while True:
             try:
-                return await self._attempt(wanted, repeats)
+                trial, share, sure = await self._attempt(wanted)
             except UncountedError as failure:
                 if failure.final:
                     raise
-                repeats += 1
-                if repeats & (repeats - 1) == 0:  # tell the 1st, 2nd, 4th, 8th ... time: a load may be away for long
-                    often = f" ({repeats} times now)" if repeats > 1 else ""
-                    await self._around.tell(
-                        self.state, f"the trial at {wanted.level:.2%} is repeated{often}: {failure}"
-                    )
+                repeats, failures = repeats + 1, failures + 1
+                if failures & (failures - 1) == 0:  # tell the 1st, 2nd, 4th, 8th ... time: a load may be away for long
+                    often = f" ({failures} times now)" if failures > 1 else ""
+                    await self._repeated(wanted, f"is repeated{often}: {failure}")
                 await asyncio.sleep(max(self._goal.settle_s, self._around.counts.interval_s))
+                continue
+            loses = trial.loss > self._goal.loss[-1]
+            # What lost too much at less than its load loses at the load itself.
+            if share is not None and strays(share) and strayed < _STRAYS and not (loses and share < 1):
+                repeats, strayed = repeats + 1, strayed + 1
+                self._strayed.append(share)
+                await self._repeated(
+                    wanted, f"is repeated: the generator sent {100 * share:.1f} % of what it was asked for"
+                )
+            elif not wanted.warmup and trial.loss > self._goal.loss[0] and retries < self._goal.retry:
+                repeats, retries = repeats + 1, retries + 1
+                await self._repeated(wanted, f"lost {percent(trial.loss)} and is tried once more")
+            else:
+                return replace(trial, repeats=repeats, retries=retries, attained=share if sure else None)
 
-    async def _attempt(self, wanted: NextTrial, repeats: int) -> Trial:
+    async def _repeated(self, wanted: NextTrial, why: str) -> None:
+        await self._around.tell(self.state, f"the trial at {wanted.level:.2%} {why}")
+
+    async def _attempt(self, wanted: NextTrial) -> tuple[Trial, float | None, bool]:
+        """One try: the trial, the share of the command that was sent if that is known, and whether it is sure."""
         around = self._around
         await self._rest()
         shortest_s = POLLS * around.counts.interval_s
@@ -119,12 +152,27 @@ class SearchRun:
         started_ns = around.now_ns()
         await asyncio.sleep(max(wanted.seconds, shortest_s))
         end_ns = around.now_ns()
-        await self._rest()
-        counted = around.counts.counted(wanted.level, begin_ns, end_ns)
-        return _made(wanted, counted, begin_ns, (end_ns - started_ns) * 1e-9, repeats)
+        stopped_ns = await self._rest()
+        found = around.counts.counted(wanted.level, begin_ns, end_ns, started_ns=started_ns, stopped_ns=stopped_ns)
+        command = commanded_rate(wanted.level, found.wanted_rate, self.state.trials)
+        share, sure = (None, False) if command is None or found.offered < _FEW else _followed(found, command)
+        rate = found.rate if sure or share is None else min(max(found.rate, found.least), found.most)
+        trial = Trial(
+            begin_ns,
+            wanted.level,
+            wanted.seconds,
+            (end_ns - started_ns) * 1e-9,
+            found.offered,
+            found.lost,
+            rate,
+            found.wanted_rate,
+            wanted.warmup,
+        )
+        return trial, share, sure
 
-    async def _rest(self) -> None:
-        """Stops the loads and waits until their counters are final. Raises UncountedError."""
+    async def _rest(self) -> int:
+        """Stops the loads and waits until their counters are final; returns when they had stopped. Raises
+        UncountedError."""
         around = self._around
         await around.loads.set_level(0.0, _FOLLOW_S)
         since_ns = around.now_ns()
@@ -134,8 +182,9 @@ class SearchRun:
             await self._polled(around.now_ns(), since_ns)
             standing = around.counts.standing()
             if standing == before:
-                return
+                break
             before = standing
+        return since_ns
 
     async def _polled(self, after_ns: int, since_ns: int) -> None:
         counts = self._around.counts
@@ -154,16 +203,20 @@ class SearchRun:
             self.state = replace(self.state, notes=(*self.state.notes, text))
 
 
-def _made(wanted: NextTrial, counted: Counted, begin_ns: int, sent_s: float, repeats: int) -> Trial:
-    return Trial(
-        begin_ns,
-        wanted.level,
-        wanted.seconds,
-        sent_s,
-        counted.offered,
-        counted.lost,
-        counted.rate,
-        counted.wanted_rate,
-        wanted.warmup,
-        repeats,
+def _followed(found: Counted, command: float) -> tuple[float, bool]:
+    """The share of the command that was sent, and whether what was counted bears it out: polls of a busy machine come
+    late, and a rate between two of them is then wrong where the counts are right."""
+    share = found.rate / command
+    if share > OVERSENT:
+        return share, found.least > OVERSENT * command
+    return share, share >= ATTAINED or found.most < ATTAINED * command
+
+
+def _strayed_words(shares: Sequence[float], refused: int) -> str:
+    low, high = f"{100 * min(shares):.0f}", f"{100 * max(shares):.0f}"
+    span = low if low == high else f"{low} to {high}"
+    words = (
+        f"{counted(len(shares), 'trial')} repeated: the generator sent less than 97 % or more than 103 % of what "
+        f"it was asked for ({span} %)"
     )
+    return f"{words}; {refused} refused" if refused else words

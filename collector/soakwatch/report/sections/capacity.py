@@ -12,7 +12,7 @@ from soakwatch.report.blocks import HTML, Block, Layout, ReportCell, ReportColum
 from soakwatch.report.page import Page
 from soakwatch.report.svg import SvgCanvas, SvgDot, SvgDrawing, SvgLabel, SvgStroke
 from soakwatch_model.finding import Outcome
-from soakwatch_rules.wording.quantities import percent
+from soakwatch_rules.wording.quantities import counted, percent
 
 ORDER = 15
 TITLE = "Capacity"
@@ -84,7 +84,11 @@ def _trials(search: CapacitySearch) -> list[list[ReportCell | str]]:
     rows: list[list[ReportCell | str]] = []
     for trial in search.trials:
         notes = ["warm-up, not counted"] if trial.warmup else []
-        notes += [f"repeated {trial.repeats} times"] if trial.repeats else []
+        again = trial.repeats - trial.retries
+        notes += [f"repeated {counted(again, 'time')}"] if again else []
+        notes += [f"tried again {counted(trial.retries, 'time')}"] if trial.retries else []
+        if trial.refused:
+            notes.append(f"refused: {percent(trial.attained or 0.0)} of what was asked for was sent")
         rows.append(
             [
                 utc(trial.begin_ns)[11:19],

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import signal
 import sys
+import time
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -18,32 +20,30 @@ from soakwatch_testing.pktgen_server import FakePort, PktgenServer, pktgen_serve
 GOAL = "{loss: 0, at_most: 3m, width: 10%, trial: 1s, first_trial: 1s, sum: 1s, settle: 300ms}"
 
 
-class LimitedPort(FakePort):
-    """A port that sends by its rate, 10 packets a poll for each percent, of which a device forwards 620."""
+LINE = 10e9 / (8 * (64 + 20))
+"""Frames of 64 bytes a second on a link of 10 Gbit/s."""
 
-    @property
-    def step(self) -> int:
-        """Packets of a poll."""
-        return round(10 * self.rate)
 
-    @step.setter
-    def step(self, _: int) -> None:
-        """Set by the dataclass; the rate decides."""
+@dataclass(slots=True)
+class LimitedServer(PktgenServer):
+    """A port that sends by its rate while time passes; a device behind it forwards 62 % of the line."""
 
-    @property
-    def lost(self) -> int:
-        """What the device drops of them."""
-        return max(0, self.step - 620)
+    at_s: float = field(default_factory=time.monotonic)
 
-    @lost.setter
-    def lost(self, _: int) -> None:
-        """Set by the dataclass; the rate decides."""
+    def answer(self, line: str) -> str:
+        """See PktgenServer: what was sent until now first."""
+        now_s = time.monotonic()
+        passed_s, self.at_s = now_s - self.at_s, now_s
+        for port in self.ports.values():
+            port.loss = max(0.0, 1 - 0.62 * LINE / port.sends) if port.sends else 0.0
+        self.advance(passed_s)
+        return PktgenServer.answer(self, line)
 
 
 @pytest.mark.slow
 def test_pktgen_is_driven_through_a_search(tmp_path: Path) -> None:
-    """Of 1000 packets at full rate 620 come back: 62 % is found, and the soak runs at half of that."""
-    server = PktgenServer(ports={0: LimitedPort()})
+    """Of all packets at full rate 62 % come back: that is found, and the soak runs at half of it."""
+    server = LimitedServer(ports={0: FakePort(line=LINE)})
     with pktgen_server(server):
         source = f"{{pktgen: {{port: {server.port}, interval: 250ms, drive: true, send: '0', latency: false}}}}"
         record = whole_run(tmp_path, source, f"{{capacity: {GOAL}}}, {{soak: {{for: 2s, load: 50% of capacity}}}}")

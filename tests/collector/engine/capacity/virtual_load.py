@@ -44,8 +44,9 @@ web: false
 class VirtualLoad:
     """Sends ``level`` times 10,000 packets a second; ``capacity`` a second come back, scattered from poll to poll.
 
-    ``most`` is what it can send itself. ``silent`` says at which second of the run polls fail, ``deaf`` when it does
-    not follow. ``tells`` are the metrics that it reports.
+    ``most`` is what it can send itself; ``strays`` is what it sends of what it is asked for, at each of its starts.
+    ``silent`` says at which second of the run polls fail, ``deaf`` when it does
+    not follow. ``tells`` are the metrics that it reports; ``drops`` how many packets are lost of the whole of a start.
     """
 
     now_ns: Callable[[], int]
@@ -55,11 +56,14 @@ class VirtualLoad:
     tells: tuple[str, ...] = ("load.tx.packets", "load.rx.packets")
     silent: Callable[[float], bool] = lambda _: False
     deaf: Callable[[float], bool] = lambda _: False
+    strays: Callable[[int], float] = lambda _: 1.0
+    drops: Callable[[int], int] = lambda _: 0
     levels: list[tuple[float, float]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._begin_ns = self._last_ns = self.now_ns()
         self._level = self._sent = self._back = 0.0
+        self._begun = -1
         self._chance = random.Random(11)
 
     async def drive(self, level: float) -> None:
@@ -67,6 +71,8 @@ class VirtualLoad:
         self._count()
         if self.deaf(self._second):
             raise SourceError("it does not follow")
+        self._begun += level > 0
+        self._back -= self.drops(self._begun) if level > 0 else 0
         self._level = level
         self.levels.append((self._second, level))
 
@@ -82,10 +88,15 @@ class VirtualLoad:
             "load.lost.packets": lost,
             "load.requests": round(self._back),
             "load.failures": lost,
-            "load.tx.packet.rate": min(self._level * FULL, self.most),
-            "load.rx.packet.rate": min(self._level * FULL, self.most, self.capacity),
+            "load.tx.packet.rate": self._sends,
+            "load.rx.packet.rate": min(self._sends, self.capacity),
+            "load.offered.packet.rate": self._level * FULL,
         }
         return Answer(tuple(Sample(name, "", counts[name], now_ns) for name in self.tells), (), ())
+
+    @property
+    def _sends(self) -> float:
+        return min(self._level * FULL * self.strays(self._begun), self.most)
 
     @property
     def _second(self) -> float:
@@ -94,7 +105,7 @@ class VirtualLoad:
     def _count(self) -> None:
         now_ns = self.now_ns()
         seconds, self._last_ns = (now_ns - self._last_ns) / S, now_ns
-        out = min(self._level * FULL, self.most) * seconds
+        out = self._sends * seconds
         carried = self.capacity * (1 + self._chance.gauss(0, self.noise)) * seconds
         self._sent, self._back = self._sent + out, self._back + min(out, carried)
 
