@@ -126,6 +126,42 @@ def test_without_root_it_says_so(ground: None) -> None:
     assert spaces() == before
 
 
+@pytest.mark.slow
+def test_a_soakwatch_of_another_python_is_run(tmp_path: Path) -> None:
+    """The lab's Python has no package of Soakwatch; SOAKWATCH names one that has. Namespaces are left out here."""
+    (tmp_path / "ip").write_text('#!/bin/sh\nshift 3\nexec "$@"\n')
+    (tmp_path / "ip").chmod(0o755)
+    (tmp_path / "plan.yaml").write_text(
+        "name: short\nduration: 4s\ntargets: {dut: {sources: [local: {interval: 1s}]}}\n"
+    )
+    code = (
+        "import sys, time\nfrom pathlib import Path\nfrom swlab.running import observe\nfrom swlab.scenarios import Action\n"
+        "try:\n    import soakwatch\nexcept ImportError:\n    pass\nelse:\n    sys.exit('this Python has it')\n"
+        "done = Path('done')\nlate = Action(2.0, 'in the middle', lambda: done.write_text(str(time.time())) and None)\n"
+        "print(observe(Path('plan.yaml'), Path('runs/one').resolve(), [late], '--no-web'))\n"
+    )
+    (tmp_path / "runs").mkdir()
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code.replace("Path('plan.yaml')", f"Path({str(tmp_path / 'plan.yaml')!r})")],
+        env={
+            **os.environ,
+            "PATH": f"{tmp_path}:{os.environ['PATH']}",
+            "PYTHONPATH": str(LAB),
+            "SOAKWATCH": str(Path(sys.executable).with_name("soakwatch")),
+        },
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() in {"0", "1", "3"}, done.stdout
+    with RecordView.open(tmp_path / "runs" / "one") as view:
+        (phase,) = view.phases()
+    assert float((tmp_path / "done").read_text()) >= phase.window.begin_ns * 1e-9 + 1.99
+
+
 def test_a_slip_is_one_sentence(ground: None) -> None:
     """A scenario that is not there, a number that cannot be."""
     for words, message in (

@@ -26,6 +26,15 @@ def main(words: Sequence[str]) -> int:
     except LabError as error:
         print(f"lab: {error}", file=sys.stderr)
         return 4
+    except ModuleNotFoundError as missing:
+        if not str(missing.name).startswith("soakwatch"):
+            raise
+        print(
+            f"lab: {options.what} compares records itself, and {sys.executable} has no {missing.name}: "
+            "`tests/run` or `deploy/demo` makes a .venv that has it",
+            file=sys.stderr,
+        )
+        return 4
     except KeyboardInterrupt:
         print("lab: ended; `deploy/lab/lab down` removes what is left", file=sys.stderr)
         return 4

@@ -12,12 +12,13 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from swlab import life
 from swlab.places import MONITOR
 from swlab.scenarios import Action, Scenario
-from swlab.trouble import LabError, wait_for
+from swlab.trouble import LabError, call, wait_for
 
 HERE = Path(__file__).parents[1]
 _MAX_RUN_S = 300.0
@@ -177,9 +178,8 @@ def soakwatch() -> str:
 
 
 def _begin(process: subprocess.Popen[bytes], folder: Path, log: Path) -> float:
-    """The time at which the first phase began, by this machine's clock."""
-    from soakwatch.record import RecordView
-
+    """The time at which the first phase began, by this machine's clock; from soakwatch's own command, which may be one
+    of another Python than this."""
     begins: list[float] = []
 
     def begun() -> bool:
@@ -188,9 +188,12 @@ def _begin(process: subprocess.Popen[bytes], folder: Path, log: Path) -> float:
             raise LabError(f"soakwatch ended at once: {tail}")
         if not (folder / "record.sqlite").exists():
             return False
-        with RecordView.open(folder) as view:
-            phases = view.phases() if view.counts().polls else ()
-        begins.extend(phase.window.begin_ns * 1e-9 for phase in phases[:1])
+        listed = json.loads(call(soakwatch(), "runs", str(folder.parent), "--json"))
+        begins.extend(
+            datetime.fromisoformat(run["start"]).timestamp()
+            for run in listed
+            if run["run"] == folder.name and run["samples"] and run["start"]
+        )
         return bool(begins)
 
     wait_for(begun, "the begin of the run", 120)
