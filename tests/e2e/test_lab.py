@@ -135,7 +135,8 @@ def test_a_soakwatch_of_another_python_is_run(tmp_path: Path) -> None:
         "name: short\nduration: 4s\ntargets: {dut: {sources: [local: {interval: 1s}]}}\n"
     )
     code = (
-        "import sys, time\nfrom pathlib import Path\nfrom swlab.running import observe\nfrom swlab.scenarios import Action\n"
+        "import sys, time\nfrom pathlib import Path\nfrom swlab.running import observe\n"
+        "from swlab.scenarios import Action\n"
         "try:\n    import soakwatch\nexcept ImportError:\n    pass\nelse:\n    sys.exit('this Python has it')\n"
         "done = Path('done')\nlate = Action(2.0, 'in the middle', lambda: done.write_text(str(time.time())) and None)\n"
         "print(observe(Path('plan.yaml'), Path('runs/one').resolve(), [late], '--no-web'))\n"

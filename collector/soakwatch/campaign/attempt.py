@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 from soakwatch.campaign.campaign_keys import Command
 from soakwatch.campaign.command_placeholders import environment_of, filled
 from soakwatch.campaign.locks import held, locked, testbed_lock
+from soakwatch.campaign.run_setup import RunSetup
 from soakwatch.core.errors import EXIT_BROKEN, EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS, RecordError, SoakwatchError
 from soakwatch.core.private_files import make_private_folder, mode_in, open_private, write_private
 from soakwatch.core.redaction import redaction_of
@@ -43,6 +44,7 @@ if TYPE_CHECKING:  # a process of each run imports this
 
 LOCK_FILE, STATUS_FILE, STOP_FILE = "attempt.lock", "attempt.json", "stop"
 JOB_FILE, PLAN_FILE, REFERENCE_FILE, LOG_FILE = "attempt.job.json", "plan.yaml", "plan.reference.yaml", "run.log"
+SETUP_FILE = "plan.setup.json"
 STOP, ABORT = "stop", "abort"
 WAITING, BEFORE, RUNNING, AFTER, DONE = "waiting for the testbed", "before", "run", "after", "done"
 
@@ -182,7 +184,7 @@ class _Attempt:
     def done(self) -> RunResult:
         job, place = self._job, self._place
         self._note()
-        for name, text in ((PLAN_FILE, job.plan), (REFERENCE_FILE, job.reference)):
+        for name, text in ((PLAN_FILE, job.plan), (REFERENCE_FILE, job.reference), (SETUP_FILE, _setup(job))):
             if text and not job.resumed:
                 _write(place / name, text)
         with testbed_lock(job.testbed, job.holder, self._asked) as bed:
@@ -269,6 +271,7 @@ class _Attempt:
             command += ["run", str(place / PLAN_FILE), "--into", str(place)]
             command += [word for name, text in job.labels.items() for word in ("--label", f"{name}={text}")]
             command += ["--reference", str(place / REFERENCE_FILE)] if job.reference else []
+            command += ["--setup", str(place / SETUP_FILE)] if job.before or job.after else []
             command += ["--group", job.group] if job.group else []
         command += [] if job.web else ["--no-web"]
         command = command if job.detached else leashed(command)
@@ -334,6 +337,12 @@ class _Attempt:
     def _judged(self, code: int) -> RunResult:
         """The result of a run that is over, from its record."""
         return judged(self._place, self._result, code)
+
+
+def _setup(job: RunJob) -> str:
+    """The commands around the run, for its record; "" where there are none."""
+    before, after = (() if each is None else tuple(each.words) for each in (job.before, job.after))
+    return RunSetup(before, after, job.facts).text(redaction_of(job.plan)) if before or after else ""
 
 
 def judged(place: Path, so_far: RunResult, code: int | None) -> RunResult:

@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
+from soakwatch.campaign.run_setup import META as SETUP
+from soakwatch.campaign.run_setup import RunSetup
 from soakwatch.core.clock import RunClock, SteadyClock
 from soakwatch.core.errors import RecordError, SoakwatchError
 from soakwatch.core.fingerprints import BEGIN_KEY
@@ -77,10 +79,11 @@ def begin(
     against: References = NOTHING,
     stop_rules: Collection[str] = (),
     group: str = "",
+    setup: RunSetup | None = None,
 ) -> tuple[RunContext, Record]:
     """Creates the record in ``folder`` with everything known before the first poll; the caller closes it.
 
-    It is private to the user, or readable by ``group``.
+    It is private to the user, or readable by ``group``. ``setup`` is what a campaign does around the run.
 
     A live failure of any rule (``stop_on_fail``), or of one in ``stop_rules`` or the plan's, ends the run.
 
@@ -109,11 +112,16 @@ def begin(
     if len(static) < len(plan.labels):
         facts[PENDING_KEY] = "1"
 
+    redaction = redaction_of(plan_text(plan))
+    if setup is not None:
+        facts[SETUP] = setup.text(redaction)
+
     # Filled before it has its name: a record is complete, or is not there.
     def fill(record: Record) -> None:
         for key, value in facts.items():
             record.set_meta(key, value)
-        for script in scripts_to_keep(parse(plan_text(plan), "plan").data, redaction_of(plan_text(plan)), start_ns):
+        around = [words for _, words in setup.commands] if setup is not None else []
+        for script in scripts_to_keep(parse(plan_text(plan), "plan").data, redaction, start_ns, around):
             record.keep_artifact(script)
         against.keep(record, plan, start_ns)
 

@@ -3,8 +3,9 @@
 A command (``run``, of events, hooks and sources) keeps the program that it names, or the file that it hands to an
 interpreter (``[python3, switch.py]``), and a driven generator its ``script``, if that is a text file of a person:
 nothing below /usr, /bin and the like, nothing binary, nothing with a private key. Each is at most 256 KiB, all together
-at most 2 MiB. The secrets that the plan refers to, and literals that are assigned to what is called a password, token
-or secret, become asterisks.
+at most 2 MiB. Of the commands that a campaign runs around a run, the small files that they name are kept too. The
+secrets that the plan refers to, and literals that are assigned to what is called a password, token or secret, become
+asterisks.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ MASKED = "text/plain; masked"
 MAX_BYTES = 256 << 10
 MAX_TOTAL_BYTES = 2 << 20
 MAX_SCRIPTS = 64
+MAX_BESIDE = 16
+"""Files of a folder that a command names."""
 _SYSTEM = ("/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/proc/", "/sys/", "/dev/", "/nix/", "/snap/")
 _MEMORY = "/dev/shm/"  # noqa: S108 - where people keep files, too
 _INTERPRETER = re.compile(r"(ba|da|z|k|c|fi|)sh|python[\d.]*|perl|ruby|node|expect|tclsh|lua|env|sudo|nice|timeout|uv")
@@ -84,11 +87,38 @@ def script_of(words: Sequence[str]) -> str | None:
     return None
 
 
-def scripts_to_keep(plan: Plain, redaction: Redaction, start_ns: int) -> list[Artifact]:
-    """The scripts of a plan, read now from where the monitor runs; what cannot be kept is left out."""
+def files_of(words: Sequence[str]) -> Iterator[str]:
+    """The files of a command that is run around a run: its script, and what its words name here or beside the script,
+    of a folder beside it the files. Nothing outside of this folder but the script."""
+    script = script_of(words)
+    if script is not None:
+        yield script
+    beside = PurePosixPath() if script is None else PurePosixPath(script).parent
+    parts = (part for word in words for part in (word, word.partition("=")[2]))
+    for name in dict.fromkeys(part for part in parts if part != script):
+        path = PurePosixPath(name)
+        if path.is_absolute() or not path.parts or ".." in path.parts:
+            continue
+        try:
+            if Path(path).is_file():
+                yield str(path)
+            elif not beside.is_absolute() and Path(beside / path).is_file():
+                yield str(beside / path)
+            elif not beside.is_absolute() and Path(beside / path).is_dir():
+                inside = sorted(each for each in Path(beside / path).iterdir() if each.is_file())
+                yield from (str(beside / path / each.name) for each in inside[:MAX_BESIDE])
+        except OSError:  # a word that is no name of a file
+            continue
+
+
+def scripts_to_keep(
+    plan: Plain, redaction: Redaction, start_ns: int, around: Sequence[Sequence[str]] = ()
+) -> list[Artifact]:
+    """The scripts of a plan, and the files of the commands ``around`` the run, read now from where the monitor runs;
+    what cannot be kept is left out."""
     kept: dict[str, Artifact] = {}
     total = 0
-    for path in scripts_of(plan):
+    for path in (*scripts_of(plan), *(path for words in around for path in files_of(words))):
         if path in kept or len(kept) >= MAX_SCRIPTS:
             continue
         data = _text_of(Path(path))

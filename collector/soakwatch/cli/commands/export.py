@@ -31,7 +31,8 @@ artifacts and facts, a file for each run; a FILE (.csv, .parquet, .lp) or - (sta
 pyarrow (docs/install.md). With duckdb: SELECT * FROM 'data/samples/*.parquet'.
 \b
 Line protocol is what the sink influxdb would write: influx write --bucket soak --file night.lp.
---plan writes plan.yaml and the scripts that it runs, as they were when the run began: soakwatch run plan.yaml there.
+--plan writes plan.yaml and the scripts that it runs, as they were when the run began: soakwatch run plan.yaml there. Of
+a run of a campaign it also writes campaign-before.sh and campaign-after.sh, and the small files that they name.
 \b
 Exit codes: 0 everything is written; 2 nothing is, and the reason is printed."""
 )

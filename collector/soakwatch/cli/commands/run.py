@@ -88,6 +88,7 @@ Exit codes: 0 pass, 1 fail, 2 usage or plan error, 3 inconclusive, 4 the monitor
     show_default="PLAN with the suffix .reference.yaml, if it exists",
     help="What the generators can send, as written by soakwatch calibrate.",
 )
+@click.option("--setup", "setup_file", type=click.Path(path_type=Path, dir_okay=False), hidden=True)  # of a campaign
 @click.option("--baseline", metavar="RUN", help="Use the baseline of an earlier run.")
 @click.option("--no-web", is_flag=True, help="Do not serve the live page and its API.")
 @click.option(
@@ -114,6 +115,7 @@ def command(
     runs_folder: Path,
     into: Path | None,
     reference: Path | None,
+    setup_file: Path | None,
     baseline: str | None,
     no_web: bool,  # noqa: FBT001
     resume_unfinished: bool,  # noqa: FBT001
@@ -130,9 +132,11 @@ def command(
     from dataclasses import replace
     from functools import partial
 
+    from soakwatch.campaign.run_setup import setup_of
     from soakwatch.cli.foreground import resume_to_the_end, run_to_the_end
     from soakwatch.core.clock import SteadyClock
     from soakwatch.core.secrets import secret
+    from soakwatch.core.yaml import read_text
     from soakwatch.engine.first_polls import PlanRefusedError
     from soakwatch.engine.hooks.setup import check_outside
     from soakwatch.engine.notify.setup import check_notifications
@@ -203,6 +207,7 @@ def command(
                 stop_rules=stop_rules,
                 against=references,
                 group=group,
+                setup=None if setup_file is None else setup_of(read_text(setup_file)),
             )
         try:
             return run_to_the_end(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import tempfile
 from pathlib import Path
 
@@ -55,6 +57,67 @@ def test_a_run_is_repeated_from_its_record(tmp_path: Path) -> None:
             *("./tools/switch.sh", "hello.py")
         ]
     assert soakwatch("export", "last", "--plan", "--output", "again").returncode == 2
+
+
+CAMPAIGN = """\
+name: sizes
+plan:
+  name: sizes
+  duration: 3s
+  targets:
+    dut: {role: dut, sources: [{local: {interval: 1s}}]}
+    tg: {role: generator, sources: [{command: {run: [sh, tools/load.sh], interval: 500ms}}]}
+matrix: {size: ["64", "1518"]}
+labels: {bench: it's ours}
+before: [./tools/bench.sh, sizes, "size={size}", "{folder}/ready.txt"]
+after: [sh, tools/clean.sh, "{size}"]
+"""
+BENCH = """\
+#!/bin/sh
+here=$(dirname "$0")
+cat "$here/$1/rate.txt" >"$here/now.txt"
+echo "$2 $SOAKWATCH_BENCH $SOAKWATCH_SIZE" >"$3"
+"""
+LOAD = """\
+n=0
+while true; do n=$((n + $(cat tools/now.txt))); echo "load.tx.packets $n, load.rx.packets $n"; sleep 0.2; done
+"""
+
+
+@pytest.mark.slow
+def test_a_run_of_a_campaign_is_repeated_with_what_was_done_around_it(tmp_path: Path) -> None:
+    """What came before and after it, with the file that its words name: the exported folder needs nothing else."""
+    lab = tmp_path / "lab"
+    (lab / "tools" / "sizes").mkdir(parents=True)
+    for name, text in (("bench.sh", BENCH), ("load.sh", LOAD), ("clean.sh", "rm tools/now.txt\n")):
+        (lab / "tools" / name).write_text(text)
+    (lab / "tools" / "bench.sh").chmod(0o755)
+    (lab / "tools" / "sizes" / "rate.txt").write_text("100\n")
+    (lab / "campaign.yaml").write_text(CAMPAIGN)
+    done = command_in(lab)("campaign", "run", "campaign.yaml", "--folder", "made", timeout=300)
+    assert done.returncode in {0, 1, 3}, done.stdout + done.stderr
+    record = lab / "made" / "runs" / "1518-r1" / "record.sqlite"
+    record.rename(tmp_path / "record.sqlite")  # all that there is
+    shutil.rmtree(lab)
+    soakwatch = command_in(tmp_path)
+    done = soakwatch("export", "record.sqlite", "--plan", "--output", "again")
+    assert done.returncode == 0, done.stderr
+    assert "a run of a campaign: again/campaign-before.sh, then soakwatch run again/plan.yaml" in done.stderr
+    again = tmp_path / "again"
+    assert sorted(path.relative_to(again).as_posix() for path in again.rglob("*") if path.is_file()) == [
+        *("campaign-after.sh", "campaign-before.sh", "plan.yaml"),
+        *("tools/bench.sh", "tools/clean.sh", "tools/load.sh", "tools/sizes/rate.txt"),
+    ]
+    subprocess.run([again / "campaign-before.sh"], check=True, timeout=60)
+    assert (again / "ready.txt").read_text() == "size=1518 it's ours 1518\n"
+    ran = command_in(again)("run", "plan.yaml", timeout=300)
+    assert ran.returncode in {0, 1, 3}, ran.stdout + ran.stderr
+    (record,) = again.glob("runs/*/record.sqlite")
+    with RecordView.open(record) as view:
+        (key,) = view.keys(["load.rx.packets"])
+        assert view.series(key).values.max() >= 100
+    subprocess.run([again / "campaign-after.sh"], check=True, timeout=60)
+    assert not (again / "tools" / "now.txt").exists()
 
 
 def test_only_small_texts_of_people_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
