@@ -32,6 +32,7 @@ from soakwatch_model.shown import (
 )
 
 _WORK = "counts the work of the machine: no direction is bad"
+_LEDGER = "a part of system.memory.usage, which is judged: a finding of growth names the owners that grew"
 
 HOST: tuple[Metric, ...] = (
     # --- CPU -----------------------------------------------------------------------------------------------
@@ -200,6 +201,42 @@ HOST: tuple[Metric, ...] = (
         quantum=4096,
         probe="memory",
         unjudged="a part of system.memory.usage, which is judged",
+    ),
+    entry(
+        "system.memory.owned",
+        "By",
+        GAUGE,
+        "memory by who owns it: the owners, with what has none, add up to system.memory.limit",
+        "owner",
+        quantum=4096,
+        every=60,
+        words="memory of an owner",
+        probe="ledger",
+        unjudged=_LEDGER,
+    ),
+    entry(
+        "system.memory.owned.part",
+        "By",
+        GAUGE,
+        "what a part holds of an owner's memory: processes by name, a slab cache, a caller of vmalloc, a tmpfs",
+        "owner",
+        "part",
+        quantum=4096,
+        every=60,
+        words="memory of an owner's part",
+        probe="ledger",
+        unjudged=_LEDGER,
+    ),
+    entry(
+        "system.memory.unowned",
+        "By",
+        GAUGE,
+        "memory that no counter of the kernel names: pages of drivers",
+        quantum=4096,
+        every=60,
+        words="memory without an owner",
+        probe="ledger",
+        unjudged=_LEDGER,
     ),
     entry(
         "system.memory.committed",

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from typing import Dict, Optional, Set
 
 import psutil
 
 from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer, ProcAt, why
 from soakwatch_agent.procfs import clean, read_text
+from soakwatch_agent.spaces import Space, parse_spaces, space_of
 from soakwatch_model.sample import Answer, object_text
 
 # Local types only: statvfs of a network filesystem whose server is gone hangs for ever, and images (squashfs, iso9660)
@@ -42,36 +42,6 @@ _LOCAL = frozenset(
 _SHARED = frozenset(["tmpfs", "ramfs", "overlay"])  # several mounts share one device name
 _MAX_MOUNTS = 64
 _COUNTLESS = 2**62  # some filesystems without an inode count write all bits
-
-
-@dataclass(frozen=True)
-class Space:
-    """Size and used space of a filesystem in bytes; total and used inodes, 0 without an inode table (btrfs, FAT)."""
-
-    __slots__ = ("inodes", "inodes_used", "limit", "used")
-    limit: int
-    used: int
-    inodes: int
-    inodes_used: int
-
-
-def _space(size: int, blocks: int, free: int, inodes: int, inodes_free: int) -> Space:
-    return Space(size * blocks, size * (blocks - free), inodes, inodes - inodes_free)
-
-
-def parse_spaces(text: str) -> Dict[str, Space]:
-    """Parses a recording's file ``statvfs``, a line a mount: block-size blocks free-blocks inodes free-inodes
-    mountpoint.
-
-    >>> parse_spaces("4096 10 4 100 98 /var\\n")["/var"]
-    Space(limit=40960, used=24576, inodes=100, inodes_used=2)
-    """
-    spaces = {}
-    for line in text.splitlines():
-        *numbers, mountpoint = line.split(None, 5)
-        size, blocks, free, inodes, inodes_free = (int(number) for number in numbers)
-        spaces[mountpoint] = _space(size, blocks, free, inodes, inodes_free)
-    return spaces
 
 
 class FilesystemProbe:
@@ -116,7 +86,7 @@ class FilesystemProbe:
         except OSError as error:
             self._notes.fault("system.filesystem.usage", label, f"{clean(mountpoint)} cannot be read: {why(error)}")
             return None
-        return _space(stat.f_frsize, stat.f_blocks, stat.f_bfree, stat.f_files, stat.f_ffree)
+        return space_of(stat.f_frsize, stat.f_blocks, stat.f_bfree, stat.f_files, stat.f_ffree)
 
     def _recorded(self) -> Optional[Dict[str, Space]]:
         if self._context.real:

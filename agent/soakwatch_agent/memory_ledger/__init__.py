@@ -1,0 +1,1 @@
+"""The memory ledger of a host: every byte of MemTotal with its owner."""

@@ -1,0 +1,190 @@
+"""Takes a ledger of a machine: once and in full, or again and again at a bounded cost."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Dict, FrozenSet, Iterable, Mapping, Optional, Set, Tuple
+
+from soakwatch_agent.context import HostContext
+from soakwatch_agent.memory_ledger.kernel_counts import KernelCounts, owned_by_kernel_counts
+from soakwatch_agent.memory_ledger.ledger import Ledger, ProcessMemory
+from soakwatch_agent.memory_ledger.parts import (
+    Vmalloc,
+    parse_allocinfo,
+    parse_slabinfo,
+    parse_sysvipc,
+    parse_vmallocinfo,
+)
+from soakwatch_agent.memory_ledger.processes import ProcessMemories, by_name
+from soakwatch_agent.procfs import clean, read_text
+from soakwatch_agent.spaces import parse_spaces
+
+_LEAST_NS = 55 * 10**9
+_SHARE = 50_000  # a file that takes 5 ms of CPU to read is read every 250 s: 1/50,000 of the time
+_SMAPS_NS = 1_000_000  # CPU time for smaps in one ledger
+_SMAPS_SHARE = 30_000
+_IN_MEMORY = frozenset(["tmpfs", "devtmpfs"])  # ramfs is page cache
+
+
+class _Turns:
+    """When the next reading of an expensive file is due: the more it took, the later."""
+
+    def __init__(self, share: int) -> None:
+        self._share, self._next_ns = share, 0
+
+    def due(self, now_ns: int) -> bool:
+        """Whether it is due again."""
+        return now_ns >= self._next_ns
+
+    def took(self, now_ns: int, cpu_ns: int) -> None:
+        """It took so much CPU time."""
+        self._next_ns = now_ns + max(_LEAST_NS, cpu_ns * self._share)
+
+
+class LedgerReader:
+    """Reads ledgers of one machine; what is expensive in turns, so that a minute costs some ms of CPU whatever is read.
+
+    In a ledger that is taken in turns, ``parts`` has only the owners whose parts were read this time.
+    """
+
+    def __init__(self, context: HostContext) -> None:
+        self._context, self._page = context, os.sysconf("SC_PAGE_SIZE")
+        self._processes = ProcessMemories(context)
+        self._turns = {name: _Turns(_SHARE) for name in ("slab", "vmalloc", "sites")}
+        self._smaps = _Turns(_SMAPS_SHARE)
+        self._stacks: Optional[int] = None
+        self._reclaimable: Dict[str, bool] = {}
+        self._unread: Dict[str, str] = {}
+
+    def read(self, now_ns: int, *, full: bool = False, first: Iterable[int] = ()) -> Ledger:
+        """A ledger at steady time ``now_ns``; ``full``: everything is read, however long it takes.
+
+        smaps of the processes ``first`` is read before that of others. Raises OSError or ValueError without a usable
+        /proc/meminfo.
+        """
+        parts: Dict[str, Mapping[str, int]] = {}
+        vmalloc = self._expensive("vmalloc", "/proc/vmallocinfo", now_ns, full=full)
+        if vmalloc is not None:
+            callers: Vmalloc = parse_vmallocinfo(vmalloc, self._page)
+            parts["vmalloc"], self._stacks = callers.by_caller, callers.stacks
+        slab = self._expensive("slab", "/proc/slabinfo", now_ns, full=full)
+        if slab is not None:
+            caches = parse_slabinfo(slab, self._page, self._given_back(slab))
+            parts["slab"], parts["reclaimable_slab"] = caches.fixed, caches.reclaimable
+        sites = self._expensive("sites", "/proc/allocinfo", now_ns, full=full)
+        owned = owned_by_kernel_counts(
+            KernelCounts(
+                read_text(self._context.path("/proc/meminfo")),
+                self._text("/proc/vmstat"),
+                self._text("/proc/zoneinfo"),
+                self._text("/proc/net/sockstat"),
+            ),
+            self._page,
+            stacks_of_vmalloc=self._stacks,
+        )
+        parts["shared"] = self._shared(owned.by_owner.get("shared", 0))
+        processes = self._read_processes(now_ns, full=full, first=first)
+        if processes is not None:
+            parts["processes"] = by_name(processes, owned.by_owner.get("processes", 0))
+        return Ledger(
+            owned.total,
+            owned.by_owner,
+            owned.left,
+            parts,
+            tuple(sorted(processes or (), key=lambda each: -each.anonymous)),
+            None if sites is None else parse_allocinfo(sites),
+            dict(self._unread),
+        )
+
+    def _read_processes(self, now_ns: int, *, full: bool, first: Iterable[int]) -> Optional[Tuple[ProcessMemory, ...]]:
+        try:
+            found = self._processes.read(now_ns)
+        except OSError as error:
+            self._unread["processes"] = f"the processes cannot be listed: {self._context.why(error)}"
+            return None
+        self._unread.pop("processes", None)
+        if full or self._smaps.due(now_ns):
+            begun = time.thread_time_ns()
+            for each in self._processes.look(found.values(), first, None if full else _SMAPS_NS):
+                found[each.pid] = each
+            self._smaps.took(now_ns, time.thread_time_ns() - begun)
+        return tuple(found.values())
+
+    def _expensive(self, owner: str, path: str, now_ns: int, *, full: bool) -> Optional[str]:
+        """The text of a file, if it is due and can be read."""
+        turns = self._turns[owner]
+        if not (full or turns.due(now_ns)):
+            return None
+        begun = time.thread_time_ns()
+        try:
+            text: Optional[str] = read_text(self._context.path(path))
+            self._unread.pop(owner, None)
+        except OSError as error:
+            text = None
+            root = "; it needs root" if isinstance(error, PermissionError) or self._context.denied(error) else ""
+            self._unread[owner] = f"{path} cannot be read: {self._context.why(error)}{root}"
+        turns.took(now_ns, 2 * (time.thread_time_ns() - begun))  # and as much to parse it
+        return text
+
+    def _text(self, path: str) -> str:
+        try:
+            return read_text(self._context.path(path))
+        except OSError:
+            return ""
+
+    def _given_back(self, slabinfo: str) -> Optional[FrozenSet[str]]:
+        """The caches that the kernel gives back by itself, as each says; None where this is not known."""
+        if not self._context.real:
+            return None
+        folder = "/sys/kernel/slab"
+        for line in slabinfo.splitlines()[2:]:
+            name = line.partition(" ")[0]
+            if name not in self._reclaimable:
+                try:
+                    self._reclaimable[name] = read_text(f"{folder}/{name}/reclaim_account").startswith("1")
+                except OSError:
+                    return None
+        return frozenset(name for name, given in self._reclaimable.items() if given)
+
+    def _shared(self, most: int) -> Dict[str, int]:
+        """What file systems in memory and System V segments hold, the largest first; together at most ``most``."""
+        held = parse_sysvipc(self._text("/proc/sysvipc/shm"))
+        found = {"System V": held} if held else {}
+        found.update(self._recorded_spaces() if not self._context.real else self._spaces())
+        parts: Dict[str, int] = {}
+        for name, size in sorted(found.items(), key=lambda item: -item[1]):
+            parts[name] = min(size, most)  # what was swapped out counts in a file system, and not in memory
+            most -= parts[name]
+        return {name: size for name, size in parts.items() if size}
+
+    def _spaces(self) -> Dict[str, int]:
+        spaces: Dict[str, int] = {}
+        devices: Set[int] = set()
+        for mount in self._mounts():
+            try:
+                device, space = os.stat(mount).st_dev, os.statvfs(mount)  # noqa: PTH116
+            except OSError:
+                continue
+            if device not in devices:
+                devices.add(device)
+                spaces[clean(mount)] = space.f_frsize * (space.f_blocks - space.f_bfree)
+        return spaces
+
+    def _recorded_spaces(self) -> Dict[str, int]:
+        known = parse_spaces(self._text("/statvfs"))
+        return {clean(mount): known[mount].used for mount in self._mounts() if mount in known}
+
+    def _mounts(self) -> Iterable[str]:
+        for line in self._text("/proc/self/mounts").splitlines():
+            word = line.split(" ", 3)
+            if len(word) == 4 and word[2] in _IN_MEMORY:
+                yield word[1].replace("\\040", " ")
+
+
+def take_ledger(context: HostContext, now_ns: int, watched: Iterable[int] = ()) -> Ledger:
+    """A full ledger of a machine, now: every file, and smaps of every process that may be read (ms for each).
+
+    Raises OSError or ValueError if there is no usable /proc/meminfo.
+    """
+    return LedgerReader(context).read(now_ns, full=True, first=watched)
