@@ -59,14 +59,19 @@ def pages_of_cpus(zoneinfo: str) -> int:
 
 
 def owned_by_kernel_counts(
-    counts: KernelCounts, page: int, *, stacks_of_vmalloc: Optional[int] = None, page_pools: Optional[int] = None
+    counts: KernelCounts,
+    page: int,
+    *,
+    socket_page: int,
+    stacks_of_vmalloc: Optional[int] = None,
+    page_pools: Optional[int] = None,
 ) -> Owned:
     """Divides MemTotal among its owners. Raises ValueError if /proc/meminfo lacks one of those that hold most.
 
     Each page counts once: shared memory is in Cached, System V, memfd and tmpfs are shared memory; the kernel's stacks
     are allocated by vmalloc (``stacks_of_vmalloc`` bytes of it; None: all of them, as kernels of today do); mapped swap
     cache is in AnonPages; TCP buffers and ``page_pools`` are pages without another counter, so they are never more than
-    what the others leave.
+    what the others leave. ``socket_page`` is the size of a page in the text on sockets.
     """
     info = parse_keyed_kib(counts.meminfo)
     missing = [key for key in _NEEDED if key not in info]
@@ -97,7 +102,7 @@ def owned_by_kernel_counts(
     owned["free"] = info["MemFree"] + pages_of_cpus(counts.zoneinfo) * page
     left = total - sum(owned.values())
     tcp = parse_sockstat(counts.sockstat).get("TCP", {}).get("mem")
-    for name, most in (("page_pools", page_pools), ("sockets", None if tcp is None else tcp * page)):
+    for name, most in (("page_pools", page_pools), ("sockets", None if tcp is None else tcp * socket_page)):
         if most is not None:
             owned[name] = max(min(most, left), 0)
             left -= owned[name]

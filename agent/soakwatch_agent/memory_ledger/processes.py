@@ -13,6 +13,8 @@ from soakwatch_agent.procfs import clean, read_text
 
 STATMS = "/statms"
 """The file of a mirrored machine with statm and comm of all its processes, as ``grep`` prints them."""
+MAPPINGS_OF = "/mappings/{}"
+"""The file of a mirrored machine with the sizes that smaps of a process has; psutil would take smaps for the whole."""
 _SMALL = 1 << 20  # smaller processes are read each ``_TURNS``-th time
 _TURNS = 5
 _FORGET_S = 600.0  # kernel threads and names are looked at again, for their pids may be others' by now
@@ -49,9 +51,10 @@ class ProcessMemories:
     its share counts. smaps walks the process's page tables, so it is read only within a budget.
     """
 
-    def __init__(self, context: HostContext) -> None:
-        self._context, self._page = context, os.sysconf("SC_PAGE_SIZE")
+    def __init__(self, context: HostContext, page: int) -> None:
+        self._context, self._page = context, page
         self._proc = context.path("/proc")
+        self._smaps = context.path("/proc/{}/smaps" if context.real else MAPPINGS_OF)
         self._names: Dict[int, str] = {}
         self._kernel: Set[int] = set()
         self._small: Dict[int, ProcessMemory] = {}
@@ -140,7 +143,7 @@ class ProcessMemories:
             if budget_ns is not None and time.thread_time_ns() - begun >= budget_ns:
                 break
             try:
-                mappings = parse_smaps(read_text(f"{self._proc}/{each.pid}/smaps"))
+                mappings = parse_smaps(read_text(self._smaps.format(each.pid)))
             except (OSError, ValueError):
                 continue
             if mappings.anonymous_rss or each.pid in wanted:

@@ -6,7 +6,7 @@ import os
 import time
 from typing import Dict, FrozenSet, Iterable, Mapping, Optional, Set, Tuple
 
-from soakwatch_agent.context import HostContext
+from soakwatch_agent.context import SECOND, HostContext
 from soakwatch_agent.memory_ledger.kernel_counts import KernelCounts, owned_by_kernel_counts
 from soakwatch_agent.memory_ledger.ledger import Ledger, ProcessMemory
 from soakwatch_agent.memory_ledger.parts import (
@@ -17,10 +17,14 @@ from soakwatch_agent.memory_ledger.parts import (
     parse_vmallocinfo,
 )
 from soakwatch_agent.memory_ledger.processes import ProcessMemories, by_name
-from soakwatch_agent.procfs import clean, read_text
+from soakwatch_agent.procfs import clean, read_line, read_text
 from soakwatch_agent.spaces import parse_spaces
 
-_LEAST_NS = 55 * 10**9
+LEDGER_S, MIRRORED_PARTS_S = 60, 300
+"""How often a ledger is taken, and how often, of a machine that is mirrored, the expensive files are mirrored."""
+PAGE_SIZE = "/pagesize"
+"""The file of a mirrored machine with the size of its pages."""
+_EARLY = 0.95  # a poll that comes a little early still counts
 _SHARE = 50_000  # a file that takes 5 ms of CPU to read is read every 250 s: 1/50,000 of the time
 _SMAPS_NS = 1_000_000  # CPU time for smaps in one ledger
 _SMAPS_SHARE = 30_000
@@ -30,8 +34,8 @@ _IN_MEMORY = frozenset(["tmpfs", "devtmpfs"])  # ramfs is page cache
 class _Turns:
     """When the next reading of an expensive file is due: the more it took, the later."""
 
-    def __init__(self, share: int) -> None:
-        self._share, self._next_ns = share, 0
+    def __init__(self, share: int, least_s: float = LEDGER_S) -> None:
+        self._share, self._least_ns, self._next_ns = share, int(least_s * _EARLY * SECOND), 0
 
     def due(self, now_ns: int) -> bool:
         """Whether it is due again."""
@@ -39,7 +43,7 @@ class _Turns:
 
     def took(self, now_ns: int, cpu_ns: int) -> None:
         """It took so much CPU time."""
-        self._next_ns = now_ns + max(_LEAST_NS, cpu_ns * self._share)
+        self._next_ns = now_ns + max(self._least_ns, cpu_ns * self._share)
 
 
 class LedgerReader:
@@ -49,9 +53,10 @@ class LedgerReader:
     """
 
     def __init__(self, context: HostContext) -> None:
-        self._context, self._page = context, os.sysconf("SC_PAGE_SIZE")
-        self._processes = ProcessMemories(context)
-        self._turns = {name: _Turns(_SHARE) for name in ("slab", "vmalloc", "sites")}
+        self._context, self._page = context, _page_size(context)
+        self._processes = ProcessMemories(context, self._page)
+        share, least_s = (_SHARE, LEDGER_S) if context.real else (0, MIRRORED_PARTS_S)
+        self._turns = {name: _Turns(share, least_s) for name in ("slab", "vmalloc", "sites")}
         self._smaps = _Turns(_SMAPS_SHARE)
         self._stacks: Optional[int] = None
         self._reclaimable: Dict[str, bool] = {}
@@ -81,6 +86,7 @@ class LedgerReader:
                 self._text("/proc/net/sockstat"),
             ),
             self._page,
+            socket_page=os.sysconf("SC_PAGE_SIZE"),  # the file of a mirrored machine is in pages of this one
             stacks_of_vmalloc=self._stacks,
         )
         parts["shared"] = self._shared(owned.by_owner.get("shared", 0))
@@ -180,6 +186,11 @@ class LedgerReader:
             word = line.split(" ", 3)
             if len(word) == 4 and word[2] in _IN_MEMORY:
                 yield word[1].replace("\\040", " ")
+
+
+def _page_size(context: HostContext) -> int:
+    text = "" if context.real else read_line(context.path(PAGE_SIZE)) or ""
+    return int(text) if text.isdigit() and int(text) else os.sysconf("SC_PAGE_SIZE")
 
 
 def take_ledger(context: HostContext, now_ns: int, watched: Iterable[int] = ()) -> Ledger:

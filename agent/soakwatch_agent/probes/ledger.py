@@ -6,12 +6,11 @@ from typing import Dict, Mapping, Optional
 
 from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer
 from soakwatch_agent.memory_ledger.ledger import Ledger
-from soakwatch_agent.memory_ledger.take import LedgerReader
+from soakwatch_agent.memory_ledger.take import LEDGER_S, LedgerReader
 from soakwatch_agent.procfs import clean
 from soakwatch_model.memory_owners import NO_OWNER, OWNERS
 from soakwatch_model.sample import Answer, object_text
 
-_EVERY_S = 60
 _MOST = {"processes": 32, "slab": 24, "reclaimable_slab": 16, "vmalloc": 12, "shared": 16}
 _MOST_SITES = 16
 
@@ -56,7 +55,7 @@ class LedgerProbe:
         self._context = context
         self._notes = ProbeAnswer()
         self._reader = LedgerReader(context)
-        self._turn = Periodic(_EVERY_S)
+        self._turn = Periodic(LEDGER_S)
         self._named = {owner: NamedParts(most) for owner, most in _MOST.items()}
         self._sites = NamedParts(_MOST_SITES)
 

@@ -15,7 +15,15 @@ from soakwatch.sources.transport.ssh.asks import NamedAsk, all_asks
 from soakwatch.sources.transport.ssh.linux.cost import Cost, Observer, clock_s, shell_seconds
 from soakwatch.sources.transport.ssh.linux.linux_fingerprint import linux_fingerprint
 from soakwatch.sources.transport.ssh.linux.linux_processes import MAX_EXAMINED
-from soakwatch.sources.transport.ssh.linux.linux_survey import EVERY_LOOK, SLOW, Survey, survey_of, survey_script
+from soakwatch.sources.transport.ssh.linux.linux_survey import (
+    EVERY_LOOK,
+    LEDGER,
+    LEDGER_PARTS,
+    SLOW,
+    Survey,
+    survey_of,
+    survey_script,
+)
 from soakwatch.sources.transport.ssh.linux.replica import Replica
 from soakwatch.sources.transport.ssh.linux.script import (
     LookRequest,
@@ -29,6 +37,7 @@ from soakwatch.sources.transport.ssh.ssh_connection import SshConnection
 from soakwatch.sources.transport.ssh.ssh_errors import printable
 from soakwatch_agent.context import Periodic, ProbeAnswer, Watch
 from soakwatch_agent.host import probe_names, source
+from soakwatch_agent.memory_ledger.take import LEDGER_S, MIRRORED_PARTS_S
 from soakwatch_model.sample import NOTHING, Answer, object_text
 from soakwatch_model.tree import Tree
 
@@ -50,6 +59,8 @@ class _Schedule:
     limits: Periodic = field(default_factory=lambda: Periodic(60))
     faces: Periodic = field(default_factory=lambda: Periodic(60))
     clock: Periodic = field(default_factory=lambda: Periodic(60))
+    ledger: Periodic = field(default_factory=lambda: Periodic(LEDGER_S))
+    ledger_parts: Periodic = field(default_factory=lambda: Periodic(MIRRORED_PARTS_S))
     asks: dict[str, Periodic] = field(default_factory=dict)
 
     def due_asks(self, asked: Sequence[NamedAsk], present: frozenset[str], now_ns: int) -> tuple[NamedAsk, ...]:
@@ -203,13 +214,18 @@ class LinuxPoller:
         if survey.kmsg == "yes":
             kernel_log = "read" if replica.log.begun else "skip"
         watched = tuple(sorted(replica.processes.interesting))
+        ledger = replica.has_ledger and turns.ledger.due(now_ns)
+        wanted = EVERY_LOOK + (SLOW if slow else ()) + (LEDGER if ledger else ())
+        wanted += LEDGER_PARTS if ledger and turns.ledger_parts.due(now_ns) else ()
         need = LookRequest(
-            tuple(path for path in (EVERY_LOOK + SLOW if slow else EVERY_LOOK) if path in survey.files)
+            tuple(path for path in wanted if path in survey.files)
             + (survey.sensors if slow else ())
             + (survey.server_file,),
             watched,
             replica.maps_due(watched, now_ns),
             watched if limits else (),
+            ledger,
+            replica.mappings_due(watched) if ledger else (),
             tuple(watch.what for watch in self._wish.watches if watch.how == "pidfile"),
             replica.cores.wanted(watched) if cores and survey.stat else (),
             kernel_log,
@@ -218,7 +234,7 @@ class LinuxPoller:
         )
         reply = await self._run(poll_script(need))
         fresh = await self._in_thread(lambda: replica.take(survey, need, reply))
-        mapped = await self._follow(survey, slow=slow, fresh=fresh, everyone=turns.faces.due(now_ns))
+        mapped = await self._follow(survey, slow=slow, fresh=fresh, everyone=turns.faces.due(now_ns), ledger=ledger)
         if turns.clock.due(now_ns):
             await self._read_clock()
         self._tell_cost(reply, replica.server_seconds(survey))
@@ -232,7 +248,9 @@ class LinuxPoller:
             tuple(fault for each in several for fault in each.faults),
         )
 
-    async def _follow(self, survey: Survey, *, slow: bool, fresh: Sequence[int], everyone: bool) -> tuple[int, ...]:
+    async def _follow(
+        self, survey: Survey, *, slow: bool, fresh: Sequence[int], everyone: bool, ledger: bool
+    ) -> tuple[int, ...]:
         """The second and third exchange, where they are needed; returns the pids whose maps were read in them."""
         replica, parts = self._replica, list[str]()
         first = replica.first
@@ -251,7 +269,7 @@ class LinuxPoller:
             newly |= await self._in_thread(lambda: replica.take_more(survey, faces, more))
         if not newly:
             return ()
-        details = await self._run(details_script(sorted(newly), guard=survey.timeout))
+        details = await self._run(details_script(sorted(newly), guard=survey.timeout, ledger=ledger))
         await self._in_thread(lambda: replica.take_details(survey, sorted(newly), details))
         return tuple(sorted(newly))
 

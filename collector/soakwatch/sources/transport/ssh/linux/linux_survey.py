@@ -41,6 +41,8 @@ SLOW = (  # every 10 s, as the probes read them
     "/proc/sys/kernel/core_pattern",
     "/proc/sys/kernel/core_uses_pid",
 )
+LEDGER = ("/proc/zoneinfo", "/proc/sysvipc/shm")  # each minute, for the memory ledger
+LEDGER_PARTS = ("/proc/slabinfo", "/proc/vmallocinfo", "/proc/allocinfo")  # every 5 minutes
 _HWMON = (
     "name",
     *(f"temp*_{what}" for what in ("input", "label", "crit", "emergency", "lcrit", "max")),
@@ -91,7 +93,7 @@ class Survey:
 
 def survey_script(asked: tuple[NamedAsk, ...]) -> str:
     """The script of the survey. Programs are tried under ``timeout``; on a device without it they are not tried."""
-    files = " ".join(EVERY_LOOK + SLOW)
+    files = " ".join(EVERY_LOOK + SLOW + LEDGER + LEDGER_PARTS)
     limit = "timeout -k 1 2 true >/dev/null 2>&1"
     tests = "; ".join(
         f"timeout -k 1 1 sh -c {shlex.quote(each.ask.present)} >/dev/null 2>&1 && echo {each.name}" for each in asked

@@ -9,14 +9,16 @@ from collections.abc import Mapping, Sequence
 
 from soakwatch.core.regex import searcher
 from soakwatch.sources.transport.ssh.linux.linux_processes import Processes, stat_lines
-from soakwatch.sources.transport.ssh.linux.linux_survey import SLOW, Survey
+from soakwatch.sources.transport.ssh.linux.linux_survey import LEDGER_PARTS, SLOW, Survey
 from soakwatch.sources.transport.ssh.linux.mirror import Mirror, files_of
-from soakwatch.sources.transport.ssh.linux.script import LookRequest
+from soakwatch.sources.transport.ssh.linux.script import MAX_MAPPINGS, LookRequest
 from soakwatch.sources.transport.ssh.shell import Reply
 from soakwatch_agent.context import SECOND, HostContext, ProbeAnswer, Watch
 from soakwatch_agent.corefiles import CRASH_FOLDERS, locations_of_pattern
 from soakwatch_agent.host import Host
 from soakwatch_agent.kernlog import alarm_of, parse_record
+from soakwatch_agent.memory_ledger.processes import MAPPINGS_OF, STATMS
+from soakwatch_agent.memory_ledger.take import PAGE_SIZE
 from soakwatch_agent.probes.filesystem import FilesystemProbe
 from soakwatch_agent.procfs import clean, parse_cpu_stat
 from soakwatch_model.sample import Answer, Fault, Sample, object_text
@@ -61,6 +63,9 @@ class Replica:
         self._maps_read: dict[int, int] = {}
         self._maps_denied: set[int] = set()
         self._descriptors: dict[int, int | None] = {}
+        self._mappings: set[str] = set()
+        self._mapped_turn = 0
+        self.has_ledger = probes is None or "ledger" in probes
         self.processes = Processes(self._mirror, watches)
         self.cores = CoreFolders(self._mirror, core_folders)
         self.log = KernelLog()
@@ -74,6 +79,12 @@ class Replica:
         """Pids whose PSS and USS the probe reads in the look at ``now_ns``."""
         return tuple(pid for pid in pids if now_ns >= self._maps_read.get(pid, -_MAPS_NS) + _MAPS_NS)
 
+    def mappings_due(self, pids: Sequence[int]) -> tuple[int, ...]:
+        """Pids whose memory by kind of mapping is read in this look: some, in turns."""
+        chosen = [pids[(self._mapped_turn + offset) % len(pids)] for offset in range(min(MAX_MAPPINGS, len(pids)))]
+        self._mapped_turn += len(chosen)
+        return tuple(dict.fromkeys(chosen))
+
     def take(self, survey: Survey, need: LookRequest, reply: Reply) -> list[int]:
         """Takes the first exchange; returns the pids whose faces are looked at."""
         mirror, parts = self._mirror, reply.parts
@@ -85,6 +96,11 @@ class Replica:
         mirror.only(need.files, found)
         if need.files and SLOW[0] in need.files:
             mirror.only([path for path in SLOW if path not in need.files], {})
+        if need.ledger:
+            mirror.only([path for path in LEDGER_PARTS if path not in need.files], {})
+            mirror.put(PAGE_SIZE, b"%d" % survey.page)
+            mirror.put(STATMS, parts.get("memories", b""))
+            self._take_mappings(parts)
         for pid in need.limited:
             if f"/proc/{pid}/limits" in found:
                 mirror.put(f"/proc/{pid}/limits", found[f"/proc/{pid}/limits"])
@@ -130,6 +146,7 @@ class Replica:
             if f"/proc/{pid}/limits" in found:
                 self._mirror.put(f"/proc/{pid}/limits", found[f"/proc/{pid}/limits"])
         self._take_maps(pids, reply.parts, reply.complaints)
+        self._take_mappings(reply.parts)
         self.processes.take_links(reply.parts.get("programs", b""))
         self._descriptors.update(_descriptors(reply.parts.get("descriptors", b"")))
 
@@ -156,6 +173,9 @@ class Replica:
         self._context.shared.denied = lambda path: _denied(survey, path)
         answer = self._host.poll(now_ns)
         self.first = False
+        for path in self._mappings:
+            self._mirror.drop(path)
+        self._mappings.clear()
         watched = self._context.shared.watched
         for pid in [pid for pid in self._maps_read if pid not in watched]:
             del self._maps_read[pid]
@@ -226,6 +246,13 @@ class Replica:
                 self._mirror.drop(path)
             else:
                 self._mirror.put(path, _in_pages_of_here(data, _NUMBERS, survey.page))
+
+    def _take_mappings(self, parts: Mapping[str, bytes]) -> None:
+        for path, data in files_of(parts.get("mappings", b"")).items():
+            pid = path.split("/")[2]
+            if data.strip() and pid.isdecimal():
+                self._mirror.put(MAPPINGS_OF.format(pid), data)
+                self._mappings.add(MAPPINGS_OF.format(pid))
 
     def _take_maps(self, pids: Sequence[int], parts: Mapping[str, bytes], complaints: str) -> None:
         found = files_of(parts.get("maps", b""))

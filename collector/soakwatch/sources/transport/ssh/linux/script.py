@@ -11,6 +11,8 @@ from soakwatch.sources.transport.ssh.shell import part
 
 _GUARD = "timeout -k 1 2 "  # a process stuck in the kernel blocks whoever reads its memory map
 _MAX_CORES = 500
+MAX_MAPPINGS = 2  # processes whose mappings are read in one look
+_MEMORIES = "grep -svH '^0 ' /proc/[0-9]*/statm; grep -sH . /proc/[0-9]*/comm"  # a kernel thread has no memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,8 @@ class LookRequest:
     watched: tuple[int, ...] = ()  # pids whose stat, memory and descriptors are read
     mapped: tuple[int, ...] = ()  # pids whose PSS and USS are due
     limited: tuple[int, ...] = ()  # pids whose core limit is due
+    ledger: bool = False  # the memory of all processes
+    mappings: tuple[int, ...] = ()  # pids whose memory by kind of mapping is read
     pidfiles: tuple[str, ...] = ()
     core_folders: tuple[tuple[str, str], ...] = ()  # folder and glob
     kernel_log: Literal["no", "skip", "read"] = "no"  # skip: only where it ends now
@@ -38,6 +42,10 @@ def poll_script(need: LookRequest) -> str:
     if need.mapped:
         guard = _GUARD if need.guard else ""
         parts.append(part("maps", guard + tail([f"/proc/{pid}/smaps_rollup" for pid in need.mapped])))
+    if need.ledger:
+        parts.append(part("memories", _MEMORIES))
+        if need.mappings:
+            parts.append(part("mappings", mappings(need.mappings, guard=need.guard)))
     for index, path in enumerate(need.pidfiles):
         parts.append(part(f"pidfile {index}", f"head -c 64 {shlex.quote(path)}"))
     for index, (folder, glob) in enumerate(need.core_folders):
@@ -67,6 +75,15 @@ def descriptors(pids: Iterable[int]) -> str:
     )
 
 
+def mappings(pids: Iterable[int], *, guard: bool) -> str:
+    """What smaps holds of the size of each mapping, of each process, with a header as ``tail`` has it."""
+    limit = _GUARD if guard else ""
+    return (
+        f'for p in {" ".join(map(str, pids))}; do echo; echo "==> /proc/$p/smaps <=="; '
+        f"{limit}grep -sE '^([0-9a-f]+-|Rss:|Pss:|Anonymous:)' /proc/$p/smaps; done"
+    )
+
+
 def faces_script(pids: Sequence[int], *, everyone: bool, guard: bool) -> str:
     """Prints the stat line, command line and program of processes; for all processes by globs."""
     names = ["[0-9]*"] if everyone else [str(pid) for pid in pids]
@@ -89,8 +106,8 @@ def mounts_script(mounts: Iterable[str], *, guard: bool) -> str:
     return part("mounts", f"{_GUARD if guard else ''}stat -f -c '%S %b %f %c %d %n' -- {listed} 2>/dev/null")
 
 
-def details_script(pids: Iterable[int], *, guard: bool) -> str:
-    """What is read of a process that a watch means now."""
+def details_script(pids: Iterable[int], *, guard: bool, ledger: bool = False) -> str:
+    """What is read of a process that a watch means now; with a ``ledger`` its memory by kind of mapping too."""
     several = list(pids)
     limit = _GUARD if guard else ""
     small = [f"/proc/{pid}/{name}" for pid in several for name in ("stat", "statm", "limits")]
@@ -98,6 +115,7 @@ def details_script(pids: Iterable[int], *, guard: bool) -> str:
         [
             part("files", tail(small)),
             part("maps", limit + tail([f"/proc/{pid}/smaps_rollup" for pid in several])),
+            *([part("mappings", mappings(several[:MAX_MAPPINGS], guard=guard))] if ledger else []),
             part("descriptors", descriptors(several)),
             part("programs", f"ls -l {' '.join(f'/proc/{pid}/cwd' for pid in several)} 2>/dev/null"),
         ]
