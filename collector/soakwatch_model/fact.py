@@ -132,7 +132,37 @@ class Sparse:
     seconds: float
 
 
-Fact = PartOfRun | Aside | Certainty | Gone | Growth | Happened | Lost | Onset | PathCut | PollCost | Repeated | Sparse
+@dataclass(frozen=True, slots=True)
+class OwnerGrew:
+    """Of the growth of a host's memory in use (``total`` bytes), ``grew`` bytes are of this ``owner``: a name of
+    ``memory_owners``, with its ``part`` (a slab cache, a process; empty: of no single one).
+
+    ``share`` is of the total. A finding has one for each owner that matters, the largest first. Of a process ``owner``
+    is empty, ``part`` is a kind of its mappings, and the total is the growth of all of them.
+    """
+
+    owner: str
+    part: str
+    grew: float
+    share: float
+    total: float
+
+
+Fact = (
+    PartOfRun
+    | Aside
+    | Certainty
+    | Gone
+    | Growth
+    | Happened
+    | Lost
+    | Onset
+    | OwnerGrew
+    | PathCut
+    | PollCost
+    | Repeated
+    | Sparse
+)
 KINDS: Final[tuple[type[Fact], ...]] = (
     PartOfRun,
     Aside,
@@ -142,6 +172,7 @@ KINDS: Final[tuple[type[Fact], ...]] = (
     Happened,
     Lost,
     Onset,
+    OwnerGrew,
     PathCut,
     PollCost,
     Repeated,

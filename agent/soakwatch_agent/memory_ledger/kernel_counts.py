@@ -9,7 +9,6 @@ from typing import Dict, Mapping, Optional
 from soakwatch_agent.procfs import parse_keyed_kib, parse_sockstat, parse_words
 
 _PCP = re.compile(r"^ +count: +(\d+)$", re.MULTILINE)
-_HELD_BY_CPUS = re.compile(r"^  pagesets\n((?: {4,}.*\n?)*)", re.MULTILINE)
 _PLAIN = {
     "processes": "AnonPages",
     "shared": "Shmem",
@@ -52,10 +51,10 @@ class Owned:
 def pages_of_cpus(zoneinfo: str) -> int:
     """Free pages that each CPU keeps at hand, which MemFree leaves out.
 
-    >>> pages_of_cpus("Node 0\\n  pagesets\\n    cpu: 0\\n              count:    12\\n              high:     90\\n")
-    12
+    >>> pages_of_cpus("  pagesets\\n    cpu: 0\\n      count:    12\\n  vm stats\\n    cpu: 1\\n      count:    3\\n")
+    15
     """
-    return sum(int(count[1]) for block in _HELD_BY_CPUS.finditer(zoneinfo) for count in _PCP.finditer(block[1]))
+    return sum(map(int, _PCP.findall(zoneinfo)))
 
 
 def owned_by_kernel_counts(

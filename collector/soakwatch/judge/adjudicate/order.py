@@ -12,6 +12,7 @@ from soakwatch.judge.adjudicate.lifetime import lifetime
 from soakwatch.judge.adjudicate.loss_elsewhere import loss_elsewhere
 from soakwatch.judge.adjudicate.management_path import management_path
 from soakwatch.judge.adjudicate.memory import memory_of_shared_hosts, memory_parts, memory_shape
+from soakwatch.judge.adjudicate.memory_owners import memory_owners
 from soakwatch.judge.adjudicate.required import required
 from soakwatch.judge.adjudicate.role import role
 from soakwatch.judge.adjudicate.set_aside import set_aside
@@ -38,6 +39,7 @@ RULINGS: Final = (
     RulingStep(memory_parts, "end"),
     RulingStep(memory_shape, "end"),
     RulingStep(memory_of_shared_hosts, "end"),
+    RulingStep(memory_owners, "always"),
     RulingStep(so_far, "live"),
     RulingStep(required, "end"),
     RulingStep(generator, "always"),
