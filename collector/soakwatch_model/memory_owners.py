@@ -33,11 +33,13 @@ class MemoryOwner:
         >>> MemoryOwner("slab", "slab", "cache", "").phrase("kmalloc-512")
         'slab kmalloc-512'
         """
-        return f"{self.words} {part}" if part else self.words
+        words = "process" if part and self.name == "processes" else self.words
+        return f"{words} {part}" if part else words
 
 
 _CAN_BE_HAD = frozenset(["reclaimable_slab", "reclaimable_kernel", "page_cache", "buffers", "free"])
-_STATM = "by process: resident less shared, corrected by smaps of the biggest in turns"
+_STATM = "by name an estimate: resident less shared memory of each, corrected by smaps of the biggest in turns"
+_LEFT = "pages that no counter of the kernel names: of drivers, in full pipes, in buffers of XFS"
 
 OWNERS: tuple[MemoryOwner, ...] = (
     MemoryOwner("processes", "processes", "process", _STATM),
@@ -53,7 +55,7 @@ OWNERS: tuple[MemoryOwner, ...] = (
     MemoryOwner("compressed_swap", "compressed swap", "", ""),
     MemoryOwner("swap_cache", "swap cache", "", "the pages that no process maps"),
     MemoryOwner("memory_map", "memory map", "", "what was added after the boot"),
-    MemoryOwner(NO_OWNER, "no owner: driver pages", "site", "what is left of the memory"),
+    MemoryOwner(NO_OWNER, "no owner: driver pages", "site", _LEFT),
     MemoryOwner("reclaimable_slab", "reclaimable slab", "cache", ""),
     MemoryOwner("reclaimable_kernel", "reclaimable kernel pages", "", ""),
     MemoryOwner("page_cache", "page cache", "", ""),

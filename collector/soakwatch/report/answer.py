@@ -29,11 +29,12 @@ from soakwatch.report.headline import headline, load_of, load_then
 from soakwatch.report.headroom import Headroom, nearest_limit
 from soakwatch.report.page import Page
 from soakwatch.report.summaries import deciding
-from soakwatch_model.fact import Growth, Onset
+from soakwatch_model.fact import Growth, Onset, OwnerGrew
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.roles import DUT
 from soakwatch_model.window import Window
 from soakwatch_rules.causes import Cause, lag
+from soakwatch_rules.growth.memory_owners import grown_words
 from soakwatch_rules.traits import Marks, plain_words, traits_of
 from soakwatch_rules.wording.forecast import forecast_words
 from soakwatch_rules.wording.quantities import counted, first_few, percent
@@ -186,6 +187,8 @@ def _facts(
         facts.append(("What", _what(finding)))
         if much := _how_much(finding):
             facts.append(("How much", much))
+        if grown := grown_words(fact for fact in finding.facts if isinstance(fact, OwnerGrew)):
+            facts.append(("Owner", grown))
         if finding.outcome is Outcome.INCONCLUSIVE:
             facts.append(("Reason", _short(finding.sentence)))
         if finding.outcome in _HAPPENED or cause.timeline:

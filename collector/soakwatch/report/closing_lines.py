@@ -11,7 +11,9 @@ from soakwatch.judge.problems import growth_rate, thing_of_rule
 from soakwatch.judge.verdict import REACHED, Verdict
 from soakwatch.report.load import TrafficGenerator
 from soakwatch.runs.previous import PreviousRun
+from soakwatch_model.fact import OwnerGrew
 from soakwatch_model.finding import Finding, FindingName, Outcome
+from soakwatch_rules.growth.memory_owners import step_for
 from soakwatch_rules.traits import GrowthMethod, Judges, traits_of
 from soakwatch_rules.wording.quantities import counted, first_few
 
@@ -170,6 +172,9 @@ def next_step(verdict: Verdict, finding: Finding | None) -> str:
         return f"Nothing to do. {keep}"
     if finding.outcome is Outcome.INCONCLUSIVE and finding.settle:
         return f"{finding.settle[0].upper()}{finding.settle[1:].rstrip('.')}."
+    grew = finding.fact(OwnerGrew)
+    if grew is not None and (step := step_for(grew)):
+        return step
     return traits_of(finding.rule).guide.next_step or f"See what the rule says: soakwatch rules {finding.rule}."
 
 

@@ -14,6 +14,7 @@ from soakwatch.report.curves import Curve
 from soakwatch.report.page import Page
 from soakwatch.report.proof_subject import NamedLine, subject_of
 from soakwatch.report.svg import (
+    DAYS_S,
     LETTER,
     ROW,
     SvgBox,
@@ -21,6 +22,7 @@ from soakwatch.report.svg import (
     SvgDrawing,
     SvgLabel,
     SvgStroke,
+    draw_grid,
     path_of,
     tick_texts,
     ticks_between,
@@ -32,10 +34,8 @@ from soakwatch_rules.traits import GrowthMethod, Marks, traits_of
 from soakwatch_rules.wording.quantities import three_digits
 
 _POINTS, _MAX_LOADS, _MAX_EVENTS, _MAX_MOMENTS = 600, 3, 40, 40
-_DAYS_S = 20 * 3600.0  # from here on a time of day alone would be ambiguous
 _ROOM = 1.15  # above the highest load
 _LEAST_SPAN = 0.1  # share of a level: a smaller span is noise, which must not fill the plot
-_STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800)
 
 
 def proof_plot(
@@ -58,7 +58,7 @@ def proof_plot(
     load_scale = scale_of(loads[0].trait.unit, max(_peak(load) for load in loads)) if loads else None
     load_top = _ROOM * max(_peak(load) for load in loads) * load_scale.factor if load_scale else 0.0
     load_ticks = ticks_between(0.0, load_top, max(2, height // 70)) if load_top else ()
-    days = page.verdict.window.seconds > _DAYS_S
+    days = page.verdict.window.seconds > DAYS_S
     # The margins are as wide as the words of the axes: they are known before the drawing is.
     left, right = (10.0 + _room_for(each) for each in (ticks, load_ticks))
     window = subject.window
@@ -69,7 +69,7 @@ def proof_plot(
         stroke for load in loads for stroke in _load_strokes(canvas, load, _top_of(load_top, load_scale))
     ]
     paths = [SvgStroke(path_of(canvas, curve), f"line{number}") for number, curve in enumerate(curves)]
-    _grid(canvas, ticks, days=days)
+    draw_grid(canvas, ticks, days=days)
     if load_scale is not None:
         _load_axis(canvas, load_ticks, load_top, load_scale.label, loads)
     _phases(canvas, page)
@@ -126,24 +126,6 @@ def _reach(curves: Sequence[Curve], limit: float | None) -> tuple[float, float]:
         low, high = ((low + high + sign * _LEAST_SPAN * abs(high)) / 2 for sign in (-1, 1))
     pad = 0.08 * ((high - low) or abs(high) or 1.0)
     return low - pad, high + pad
-
-
-def _grid(canvas: SvgCanvas, ticks: Sequence[float], *, days: bool) -> None:
-    for tick, text in zip(ticks, tick_texts(ticks), strict=True):
-        y = canvas.y(tick)
-        canvas.strokes.append(SvgStroke(f"M{canvas.left} {y}H{canvas.right}", "grid"))
-        canvas.put(SvgLabel(canvas.left - 6, y + 4, text, "tick", "end"))
-    begin_ns, end_ns = int(canvas.begin), int(canvas.end)
-    room = (canvas.right - canvas.left) / ((12 if days else 8) * LETTER + 14)
-    raw = (end_ns - begin_ns) * 1e-9 / max(room, 1)
-    step = next((step for step in _STEPS_S if step >= raw), 604800) * 10**9
-    form = "%d %b %H:%M" if days else "%H:%M:%S" if step < 60 * 10**9 else "%H:%M"
-    for time_ns in range(-(-begin_ns // step) * step, end_ns + 1, step):
-        x = canvas.x(time_ns)
-        canvas.strokes.append(SvgStroke(f"M{x} {canvas.bottom}v4", "axis"))
-        text = datetime.fromtimestamp(time_ns // 10**9, UTC).strftime(form)
-        canvas.put(SvgLabel(x, canvas.height - 5, text, "tick", "middle", time_ns // 10**6))
-    canvas.strokes.append(SvgStroke(f"M{canvas.left} {canvas.bottom}H{canvas.right}", "axis"))
 
 
 def _phases(canvas: SvgCanvas, page: Page) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 
 import numpy as np
 
@@ -15,6 +16,9 @@ from soakwatch.report.curves import Curve
 
 LETTER, ROW = 6.8, 14
 """Pixels that a letter and a line of text take."""
+DAYS_S = 20 * 3600.0
+"""From this length on a time of day alone would be ambiguous."""
+_STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +173,25 @@ def tick_texts(ticks: Sequence[float]) -> list[str]:
     else:
         texts = [f"{tick:.3g}" for tick in ticks]
     return ["0" if not tick else text for tick, text in zip(ticks, texts, strict=True)]
+
+
+def draw_grid(canvas: SvgCanvas, ticks: Sequence[float], *, days: bool) -> None:
+    """Lines at the ticks of the values with their numbers, and the axis of time; ``days``: its texts have the date."""
+    for tick, text in zip(ticks, tick_texts(ticks), strict=True):
+        y = canvas.y(tick)
+        canvas.strokes.append(SvgStroke(f"M{canvas.left} {y}H{canvas.right}", "grid"))
+        canvas.put(SvgLabel(canvas.left - 6, y + 4, text, "tick", "end"))
+    begin_ns, end_ns = int(canvas.begin), int(canvas.end)
+    room = (canvas.right - canvas.left) / ((12 if days else 8) * LETTER + 14)
+    raw = (end_ns - begin_ns) * 1e-9 / max(room, 1)
+    step = next((step for step in _STEPS_S if step >= raw), 604800) * 10**9
+    form = "%d %b %H:%M" if days else "%H:%M:%S" if step < 60 * 10**9 else "%H:%M"
+    for time_ns in range(-(-begin_ns // step) * step, end_ns + 1, step):
+        x = canvas.x(time_ns)
+        canvas.strokes.append(SvgStroke(f"M{x} {canvas.bottom}v4", "axis"))
+        text = datetime.fromtimestamp(time_ns // 10**9, UTC).strftime(form)
+        canvas.put(SvgLabel(x, canvas.height - 5, text, "tick", "middle", time_ns // 10**6))
+    canvas.strokes.append(SvgStroke(f"M{canvas.left} {canvas.bottom}H{canvas.right}", "axis"))
 
 
 def path_of(canvas: SvgCanvas, curve: Curve) -> str:

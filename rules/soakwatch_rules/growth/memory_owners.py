@@ -110,6 +110,37 @@ def grown_words(grown: Iterable[OwnerGrew]) -> str:
     return ", ".join(texts)
 
 
+_STEPS: Final[Mapping[str, str]] = {
+    "slab": (
+        "Find what allocates {part}: bpftrace -e 'tracepoint:kmem:kmem_cache_alloc {{ @[kstack] = count(); }}' on the "
+        "host, or boot it with slub_debug=U and read alloc_traces; show kernel, modules and the table of owners to "
+        "who maintains them."
+    ),
+    "vmalloc": "Find what of the kernel or its modules calls {part}: /proc/vmallocinfo has each of its areas.",
+    NO_OWNER: (
+        "No counter of the kernel names these pages: a driver holds them, or full pipes do. Boot the host with "
+        "page_owner=on and compare /sys/kernel/debug/page_owner now and later, or use a kernel with /proc/allocinfo."
+    ),
+    "shared": "See what fills {part} (du -sh, ipcs -m, lsof) and which process writes it.",
+    "page_tables": "A process maps ever more addresses: compare VmPTE of /proc/PID/status now and later.",
+    "kernel_stacks": "Threads are started and do not end: compare the number of threads of each process.",
+    "huge_pages": "Huge pages were set aside: see who changes vm.nr_hugepages.",
+    "sockets": "Queues of TCP connections fill, for their peers do not read: ss -tm shows which.",
+}
+
+
+def step_for(grew: OwnerGrew) -> str:
+    """What to do next about the owner that grew most; empty where the rule's own advice is better.
+
+    >>> step_for(OwnerGrew("processes", "nginx", 1.0, 1.0, 1.0)), step_for(OwnerGrew("shared", "/run", 1.0, 1.0, 1.0))
+    ('', 'See what fills /run (du -sh, ipcs -m, lsof) and which process writes it.')
+    """
+    owner = OWNER_BY_NAME.get(grew.owner)
+    if owner is None or grew.owner not in _STEPS:
+        return ""
+    return _STEPS[grew.owner].format(part=grew.part or f"its {owner.parts}" if owner.parts else owner.words)
+
+
 def _covers(series: Series, window: Window) -> bool:
     return int(series.time_ns[-1]) - int(series.time_ns[0]) >= _SEEN * (window.end_ns - window.begin_ns)
 

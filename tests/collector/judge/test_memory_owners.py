@@ -1,0 +1,136 @@
+"""Growth of a host's memory is shown with the owners that grew, in the verdict and in every form of the report."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from soakwatch.api import judge_csv
+from soakwatch.cli.main import run as command
+from soakwatch.core.errors import EXIT_PASS
+from soakwatch.judge.verdict import Verdict
+from soakwatch_model.fact import OwnerGrew
+from soakwatch_model.finding import Finding, Outcome
+
+Floats = NDArray[np.float64]
+MIB = 2.0**20
+CADENCE_S = 300
+TOTAL = 16384
+
+
+def owned_night(seed: int, **grows: Floats | float) -> dict[str, Floats]:
+    """A night of a device with a ledger, in MiB; ``grows`` are what owners gain until its end (page cache fills)."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(int(24 * 3600 / CADENCE_S), dtype=np.float64) / (24 * 3600 / CADENCE_S)
+
+    def around(level: float, name: str) -> Floats:
+        values: Floats = level * (1 + rng.normal(0, 0.004, t.size)) + grows.get(name, 0.0) * t
+        return values
+
+    part = {
+        "owner=slab,part=kmalloc-512": around(60, "kmalloc"),
+        "owner=slab,part=filp": around(20, "filp"),
+        "owner=processes,part=nginx": around(900, "nginx"),
+        "owner=processes,part=bgpd": around(300, "bgpd"),
+    }
+    owned = {
+        "processes": part["owner=processes,part=nginx"] + part["owner=processes,part=bgpd"] + around(40, "others"),
+        "slab": part["owner=slab,part=kmalloc-512"] + part["owner=slab,part=filp"] + around(50, "caches"),
+        "kernel_stacks": around(8, "stacks"),
+        "page_cache": around(2000, "page_cache") + 4000 * t,
+    }
+    unowned = around(70, "driver")
+    used = sum(owned.values(), unowned) - owned["page_cache"]
+    owned["free"] = TOTAL - used - owned["page_cache"]
+    columns = {f"system.memory.owned{{{f'owner={name}'}}}": value for name, value in owned.items()}
+    columns |= {f"system.memory.owned.part{{{name}}}": value for name, value in part.items()}
+    columns |= {"system.memory.unowned": unowned, "system.memory.usage": used, "system.memory.available": TOTAL - used}
+    return {name: value * MIB for name, value in columns.items()}
+
+
+def written(folder: Path, columns: Mapping[str, Floats]) -> Path:
+    """The table of a run."""
+    path = folder / "night.csv"
+    rows = zip(*columns.values(), strict=True)
+    lines = [",".join(["time", *(f'"{name}"' for name in columns)])]
+    lines += [",".join([str(1_700_000_000 + CADENCE_S * i), *(f"{x:.0f}" for x in row)]) for i, row in enumerate(rows)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def judged(folder: Path, **grows: Floats | float) -> Verdict:
+    """The verdict of a night."""
+    return judge_csv(written(folder, owned_night(1, **grows)), on_note=lambda _: None)
+
+
+def growth_of(verdict: Verdict, metric: str = "system.memory.usage") -> Finding:
+    """The finding of the rule growth of one series."""
+    return next(f for f in verdict.findings if (f.rule, f.metric) == ("growth", metric))
+
+
+@pytest.mark.parametrize(
+    ("name", "owner", "part", "words"),
+    [
+        ("kmalloc", "slab", "kmalloc-512", "slab kmalloc-512 +"),
+        ("driver", "none", "", "no owner: driver pages +"),
+        ("nginx", "processes", "nginx", "process nginx +"),
+        ("stacks", "kernel_stacks", "", "kernel stacks +"),
+        ("caches", "slab", "", "slab +"),
+    ],
+)
+def test_growth_names_its_owner(tmp_path: Path, name: str, owner: str, part: str, words: str) -> None:
+    """One owner that grows by 1.1 GiB is named, with at least 95 % of the growth."""
+    finding = growth_of(judged(tmp_path, **{name: 1126.0}))
+    assert finding.outcome is Outcome.FAIL
+    first = finding.fact(OwnerGrew)
+    assert first is not None
+    assert (first.owner, first.part) == (owner, part)
+    assert first.share >= 0.95
+    assert first.grew == pytest.approx(1126 * MIB * 15 / 16, rel=0.05)
+    assert words in finding.sentence
+
+
+def test_two_owners_share_a_growth(tmp_path: Path) -> None:
+    """Both are named, the larger first, and their shares are those of the whole growth."""
+    facts = [f for f in growth_of(judged(tmp_path, kmalloc=900.0, nginx=300.0)).facts if isinstance(f, OwnerGrew)]
+    assert [(fact.owner, fact.part) for fact in facts] == [("slab", "kmalloc-512"), ("processes", "nginx")]
+    assert [fact.share for fact in facts] == [pytest.approx(0.75, abs=0.03), pytest.approx(0.25, abs=0.03)]
+
+
+def test_a_page_cache_that_fills_is_healthy(tmp_path: Path) -> None:
+    """4 GiB of page cache in a night are no growth: the command passes, and no owner is blamed."""
+    path = written(tmp_path, owned_night(1))
+    assert command(["judge", str(path)]) == EXIT_PASS
+    verdict = judge_csv(path, on_note=lambda _: None)
+    assert not [fact for finding in verdict.findings for fact in finding.facts if isinstance(fact, OwnerGrew)]
+
+
+def test_a_record_without_a_ledger_is_judged_as_before(tmp_path: Path) -> None:
+    """The same growth without a ledger names no owner."""
+    columns = {name: value for name, value in owned_night(1, kmalloc=1126.0).items() if ".owned" not in name}
+    del columns["system.memory.unowned"]
+    finding = growth_of(judge_csv(written(tmp_path, columns), on_note=lambda _: None))
+    assert finding.outcome is Outcome.FAIL
+    assert finding.fact(OwnerGrew) is None
+    assert "% of the growth" not in finding.sentence
+
+
+def test_the_owner_stands_in_every_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Terminal, page and verdict.json have it; the section has the drawing and a row for each owner."""
+    path = written(tmp_path, owned_night(1, kmalloc=1126.0))
+    command(["judge", str(path), "--html", str(tmp_path / "report.html"), "--json", str(tmp_path / "verdict.json")])
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "slab kmalloc-512 +" in printed
+    assert "Find what allocates kmalloc-512" in printed
+    document = json.loads((tmp_path / "verdict.json").read_text())
+    facts = [fact for finding in document["findings"] for fact in finding["facts"] if fact["fact"] == "OwnerGrew"]
+    assert {(fact["owner"], fact["part"]) for fact in facts} == {("slab", "kmalloc-512")}
+    page = (tmp_path / "report.html").read_text()
+    section = page.partition('<section id="memory_owners">')[2].partition("</section>")[0]
+    assert "kmalloc-512" in section
+    assert section.count('<path class="own') >= 5
