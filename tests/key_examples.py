@@ -98,7 +98,7 @@ _OF_SOURCES = {
     "pin": "3f1c0e5d0b4a9c8e7d6f5a4b3c2d1e0f3f1c0e5d0b4a9c8e7d6f5a4b3c2d1e0f",
     "headers": "{X-Token: env:TOKEN}",
     "file": "/var/tmp/load.out",
-    "probes": "[cpu, memory, processes]",
+    "probes": "[-ledger]",
     "core_folders": "[/var/crash]",
     "tz": "Europe/Berlin",
     "metric": "system.cpu.utilization",

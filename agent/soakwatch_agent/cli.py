@@ -84,7 +84,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--interface", action="append", metavar="GLOB", help="only these network interfaces (repeatable)")
     add("--core-folder", action="append", default=[], metavar="DIR", help="folder with core files (repeatable)")
-    add("--probe", action="append", metavar="NAME", help="only these probes (repeatable)")
+    add(
+        "--probe", action="append", metavar="NAME", help="only this probe (repeatable); --probe=-NAME: all but this one"
+    )
     add("--version", action="store_true", help="print the agent's version and exit")
     add("--list", action="store_true", help="list the probes and their metrics")
     add("--fingerprint", action="store_true", help="print what the machine is, as JSON, and exit")

@@ -41,14 +41,30 @@ def source(name: str) -> Source:
     return Source(name, first, brought_by(name), module.open_probe)
 
 
+def chosen_probes(names: Optional[Iterable[str]]) -> Optional[Tuple[str, ...]]:
+    """The probes that a list means: those it names, or all but those it names with a minus; None means all.
+
+    Raises ValueError, in one sentence, for a name that no probe has.
+
+    >>> "ledger" in (chosen_probes(["-ledger"]) or ()), chosen_probes(["cpu", "memory", "-memory"]), chosen_probes(None)
+    (False, ('cpu',), None)
+    """
+    if names is None:
+        return None
+    listed = list(names)
+    for name in listed:
+        source(name.removeprefix("-"))
+    named = [name for name in listed if not name.startswith("-")]
+    return tuple(name for name in named or probe_names() if f"-{name}" not in listed)
+
+
 class Host:
     """All probes of a host. If one fails, its error becomes a fault of its metrics and the others go on."""
 
     def __init__(self, context: HostContext, only: Optional[Iterable[str]] = None) -> None:
-        wanted = None if only is None else frozenset(only)
+        """``only``: see ``chosen_probes``, whose ValueError it raises."""
+        wanted = chosen_probes(only)
         self._sources = [source(name) for name in probe_names() if wanted is None or name in wanted]
-        for name in sorted(wanted or ()):
-            source(name)
         self._context = context
         self._open: Dict[str, Probe] = {}
 

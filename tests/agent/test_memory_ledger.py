@@ -12,7 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from soakwatch.core.errors import PlanError
+from soakwatch.sources.pollers.local import Config
 from soakwatch_agent.context import SECOND, HostContext
+from soakwatch_agent.host import Host, probe_names
 from soakwatch_agent.memory_ledger.kernel_counts import KernelCounts, owned_by_kernel_counts
 from soakwatch_agent.memory_ledger.ledger import Ledger
 from soakwatch_agent.memory_ledger.take import LedgerReader, take_ledger
@@ -216,3 +219,17 @@ def test_memory_shared_after_a_fork_counts_once(tmp_path: Path) -> None:
         (tmp_path / f"mappings/{pid}").write_text(area)
     assert reader.read(_MINUTE).parts["processes"] == {"worker": 1600 << 10}
     assert reader.read(2 * _MINUTE).processes[0].anonymous == 800 << 10
+
+
+def test_a_plan_can_switch_it_off() -> None:
+    """``-ledger`` leaves out this probe alone; a name that no probe has is refused."""
+    host = Host(_HERE, ["-ledger", "-process", "-core"])
+    assert "ledger" in probe_names()
+    metrics = {each.metric for each in host.poll(0).samples}
+    assert "system.memory.usage" in metrics
+    assert not {each for each in metrics if each.startswith("system.memory.owned")}
+    host.close()
+    with pytest.raises(ValueError, match="there is no probe 'ledgers'"):
+        Host(_HERE, ["-ledgers"])
+    with pytest.raises(PlanError, match="there is no probe 'ledgers'; did you mean"):
+        Config.model_validate({"interval": "1s", "probes": ["-ledgers"]}).require_known()

@@ -31,7 +31,11 @@ class Config(SourceConfig):
 
     probes: Annotated[
         list[str] | None,
-        Field(default=None, description="only these probes (soakwatch-agent --list names them); default: all"),
+        Field(
+            default=None,
+            description="only these probes (soakwatch-agent --list names them), or with a minus all but them "
+            "(`-ledger`); default: all",
+        ),
     ]
     core_folders: Annotated[
         list[str],
@@ -48,8 +52,8 @@ class Config(SourceConfig):
     def require_known(self) -> None:
         """Raises PlanError for an unknown probe."""
         for name in self.probes or ():
-            if name not in probe_names():
-                raise PlanError(f"there is no probe {name!r}{hint(name, probe_names())}")
+            if (bare := name.removeprefix("-")) not in probe_names():
+                raise PlanError(f"there is no probe {bare!r}{hint(bare, probe_names())}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,4 +163,5 @@ def _open(config: Config, site: SourceContext) -> LocalPoller:
     context = HostContext(
         os.path.realpath(config.root), watches, site.interfaces, tuple(config.core_folders), searcher=searcher
     )
-    return LocalPoller(Host(context, config.probes), context, itself=context.real and config.probes is None)
+    every = all(name.startswith("-") for name in config.probes or ())
+    return LocalPoller(Host(context, config.probes), context, itself=context.real and every)

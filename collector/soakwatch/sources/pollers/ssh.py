@@ -21,7 +21,7 @@ from soakwatch.sources.transport.ssh.shell import NoShellError, Shell
 from soakwatch.sources.transport.ssh.ssh_access import Access
 from soakwatch.sources.transport.ssh.ssh_connection import SshConnection
 from soakwatch_agent.context import watch
-from soakwatch_agent.host import probe_names
+from soakwatch_agent.host import chosen_probes, probe_names
 
 _NO_DRIVER = ("auto", "linux")
 
@@ -52,7 +52,10 @@ class Config(SourceConfig, Access):
     ]
     probes: Annotated[
         tuple[str, ...] | None,
-        Field(default=None, description="only these probes of a Linux device; default: all"),
+        Field(
+            default=None,
+            description="only these probes of a Linux device, or with a minus all but them (`-ledger`); default: all",
+        ),
     ]
     observer: Annotated[
         Seconds | None,
@@ -78,8 +81,8 @@ class Config(SourceConfig, Access):
 
             require_os(self.os, _NO_DRIVER)
         for name in self.probes or ():
-            if name not in probe_names():
-                raise PlanError(f"there is no probe {name!r}{hint(name, probe_names())}")
+            if (bare := name.removeprefix("-")) not in probe_names():
+                raise PlanError(f"there is no probe {bare!r}{hint(bare, probe_names())}")
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> Poller:
@@ -123,7 +126,8 @@ def _wish(config: Config, site: SourceContext) -> LinuxOptions:
         watches = tuple(watch(each.name, each.how, each.what) for each in site.processes)
     except ValueError as error:
         raise PlanError(f"{site.target}: {error}") from None
-    return LinuxOptions(watches, site.interfaces, config.core_folders, config.services, config.probes, config.observer)
+    probes = chosen_probes(config.probes)
+    return LinuxOptions(watches, site.interfaces, config.core_folders, config.services, probes, config.observer)
 
 
 def _drivers() -> tuple[str, ...]:

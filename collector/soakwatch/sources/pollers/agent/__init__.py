@@ -20,6 +20,7 @@ from pydantic import Field, model_validator
 from soakwatch.core.errors import PlanError
 from soakwatch.core.event_kinds import FindingKey
 from soakwatch.core.secrets import SecretRef
+from soakwatch.core.suggest import hint
 from soakwatch.core.units import Seconds
 from soakwatch.sources.abc import BackfilledPoll, Facts, HostName, SourceConfig, SourceContext, SourceError, timing
 from soakwatch.sources.pollers.agent.agent_clocks import Exchange, MeasuredClock, PollGrid, in_our_time
@@ -32,6 +33,7 @@ from soakwatch.sources.transport.ssh.ssh_access import Access
 from soakwatch.sources.transport.ssh.ssh_connection import SshConnection
 from soakwatch.sources.transport.tls import Pin
 from soakwatch_agent.framing import Frame, FrameError, Object, number, whole
+from soakwatch_agent.host import probe_names
 from soakwatch_agent.wire import WireError, decode
 from soakwatch_model.event import Event
 from soakwatch_model.sample import Answer, Fault, Poll, PollOutcome, Sample, object_text
@@ -89,7 +91,11 @@ class Config(SourceConfig, Access):
     ]
     probes: Annotated[
         list[str] | None,
-        Field(default=None, description="only these probes (soakwatch-agent --list names them); default: all"),
+        Field(
+            default=None,
+            description="only these probes (soakwatch-agent --list names them), or with a minus all but them "
+            "(`-ledger`); default: all",
+        ),
     ]
     core_folders: Annotated[
         list[str], Field(default_factory=list, description="folders with core files, in addition to the usual ones")
@@ -101,6 +107,12 @@ class Config(SourceConfig, Access):
             description="fetch the flight recorder's samples around events, live findings and jumps of the CPU",
         ),
     ]
+
+    def require_known(self) -> None:
+        """Raises PlanError for an unknown probe that is to be left out; which ones it has, the agent knows."""
+        for name in self.probes or ():
+            if name.startswith("-") and name[1:] not in probe_names():
+                raise PlanError(f"there is no probe {name[1:]!r}{hint(name[1:], probe_names())}")
 
     @model_validator(mode="after")
     def _one_transport(self) -> Self:
@@ -402,7 +414,8 @@ class _NoPollError(SourceError):
 
 
 async def start(config: Config, site: SourceContext, stack: AsyncExitStack) -> AgentPoller:
-    """Connects. Raises SourceError, and PlanError for a folder that cannot be used."""
+    """Connects. Raises SourceError, and PlanError for a folder that cannot be used or an unknown probe."""
+    config.require_known()
     if config.url is not None:
         assert config.token is not None
         transport: Transport = HttpsTransport(config.url, config.token, config.fingerprint)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from soakwatch.sources.abc import SourceContext
 from soakwatch_agent.framing import Object
+from soakwatch_agent.host import chosen_probes
 
 ACK_AFTER_S = 5.0
 """A poll counts as recorded this long after it was handed over: the record commits its batches each second."""
@@ -92,12 +93,15 @@ def run_name(site: SourceContext) -> str:
 def settings_body(
     site: SourceContext, probes: Sequence[str] | None, core_folders: Sequence[str], interval_ns: int, phase_ns: int
 ) -> Object:
-    """The settings as the agent takes them (settings.py there)."""
+    """The settings as the agent takes them (settings.py there). Raises ValueError for an unknown probe to leave out;
+    one that is asked for the agent may know."""
+    left_out = probes is not None and any(name.startswith("-") for name in probes)
+    wanted = chosen_probes(probes) if left_out else probes
     return {
         "interval_ns": interval_ns,
         "phase_ns": phase_ns,
         "processes": [[each.name, each.how, each.what] for each in site.processes],
         "interfaces": None if site.interfaces is None else list(site.interfaces),
         "core_folders": list(core_folders),
-        "probes": None if probes is None else list(probes),
+        "probes": None if wanted is None else list(wanted),
     }
