@@ -12,6 +12,7 @@ from types import FrameType
 
 import pytest
 
+from soakwatch.core.regex import Pattern
 from soakwatch.sources.profiles import load_profiles, match
 from soakwatch.sources.profiles.compile import GIVEN
 from soakwatch.sources.profiles.profile_model import Clause, Profile, ProfileHead
@@ -30,7 +31,7 @@ def _all() -> dict[str, Profile]:
     return {name: PROFILES.part(name) for name in NAMES}
 
 
-def _patterns(profile: Profile) -> Iterator[re.Pattern[str]]:
+def _patterns(profile: Profile) -> Iterator[Pattern]:
     """Every regular expression that meets a device's text."""
     for log in profile.logs:
         yield log.match

@@ -327,7 +327,7 @@ QUIET: tuple[tuple[str, str], ...] = (
 )
 
 
-def _heard(name: str, line: str) -> tuple[str, Mapping[str, str]]:
+def _heard(name: str, line: str) -> tuple[str, Mapping[str, str | None]]:
     for log in PROFILES.part(name).logs:
         if (hit := log.match.search(line)) is not None:
             return log.kind, hit.groupdict()

@@ -61,9 +61,9 @@ DEVICES = tuple(_devices())
 PROFILES = load_profiles()
 
 
-def _heard(profile: Profile, line: str) -> tuple[str | None, Mapping[str, str]]:
+def _heard(profile: Profile, line: str) -> tuple[str | None, Mapping[str, str | None]]:
     """What a line means: the first pattern that it has."""
-    events: Iterator[tuple[LogPattern, Mapping[str, str]]] = (
+    events: Iterator[tuple[LogPattern, Mapping[str, str | None]]] = (
         (log, hit.groupdict()) for log in profile.logs if (hit := log.match.search(line))
     )
     log, detail = next(events, (None, {}))
