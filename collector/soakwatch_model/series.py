@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch_model.metric import BY_NAME
+from soakwatch_model.shared_times import seconds_since, strictly_rising
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -82,7 +83,7 @@ class Series:
     def __post_init__(self) -> None:
         if self.time_ns.shape != self.value.shape or self.time_ns.ndim != 1:
             raise ValueError(f"{self.metric}: {self.time_ns.shape} times for {self.value.shape} values")
-        if self.time_ns.size > 1 and not bool(np.all(self.time_ns[1:] > self.time_ns[:-1])):
+        if self.time_ns.size > 1 and not strictly_rising(self.time_ns):
             raise ValueError(f"{self.metric} of {self.target}: times are not strictly increasing")
 
     def __len__(self) -> int:
@@ -90,11 +91,10 @@ class Series:
 
     @property
     def seconds(self) -> Floats:
-        """Times in seconds since the first reading (so an offset of all times has no effect)."""
+        """Times in seconds since the first reading (an offset of all times has no effect); they cannot be written."""
         if not len(self):
             return np.empty(0)
-        elapsed: Floats = (self.time_ns - self.time_ns[0]) * 1e-9
-        return elapsed
+        return seconds_since(self.time_ns, int(self.time_ns[0]))
 
     @property
     def values(self) -> Floats:

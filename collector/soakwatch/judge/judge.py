@@ -24,6 +24,7 @@ from soakwatch_model.case import Case
 from soakwatch_model.fact import PartOfRun
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.roles import DUT
+from soakwatch_model.shared_times import times_shared
 from soakwatch_rules.rule import Rule
 
 
@@ -139,10 +140,11 @@ def found_in(
 ) -> dict[int, Sequence[Finding]]:
     """What the rules find, by the place of the case; each series is read once."""
     found = {}
-    for case in sorted(cases, key=lambda case: case.reading_order):
-        if progress is not None:
-            progress(f"{case.rule.name} {case.about.target} {case.about.keys[0].object if case.about.keys else ''}")
-        found[case.place] = _judged_case(case_builder, case)
+    with times_shared():
+        for case in sorted(cases, key=lambda case: case.reading_order):
+            if progress is not None:
+                progress(f"{case.rule.name} {case.about.target} {case.about.keys[0].object if case.about.keys else ''}")
+            found[case.place] = _judged_case(case_builder, case)
     return found
 
 

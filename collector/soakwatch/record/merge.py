@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch.record.model import Ints, Values
+from soakwatch_model.shared_times import strictly_rising
 
 
 def in_time(times: Ints, values: Values) -> tuple[Ints, Values]:
     """Sort readings by time, and keep the first of several readings at one time."""
-    if times.size > 1 and not bool((times[1:] > times[:-1]).all()):  # two sources bring it, or polls came late
+    if times.size > 1 and not strictly_rising(times):  # two sources bring it, or polls came late
         times, first = np.unique(times, return_index=True)
         values = values[first]
     return times, values

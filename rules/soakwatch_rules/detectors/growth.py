@@ -13,6 +13,7 @@ from soakwatch_model.case import Case
 from soakwatch_model.fact import CERTAIN, Certainty, Fact
 from soakwatch_model.finding import Finding, Forecast, InconclusiveReason, Mark, Outcome
 from soakwatch_model.series import Floats, Series, Trait
+from soakwatch_model.shared_times import seconds_since
 from soakwatch_rules.finding_draft import draft, each_series, half_unread
 from soakwatch_rules.growth.lifetimes import (
     GrowthOfLife,
@@ -301,7 +302,7 @@ class Growth(Parameters):
 
     def _judged(self, life: Life, case: Case) -> GrowthOfLife:
         trait = life.series.trait
-        time_s = np.asarray((life.series.time_ns - life.window.begin_ns) * 1e-9, dtype=np.float64)
+        time_s = seconds_since(life.series.time_ns, life.window.begin_ns)
         value: Floats = life.series.values
         value = -value if trait.growth == "down" else value
         raw = self._trend(time_s, value, life, trait, case.family)

@@ -14,6 +14,7 @@ from soakwatch_model.metric import DOWN
 from soakwatch_model.metric_entry import WARNS
 from soakwatch_model.metric_queries import bad_direction, trending, why_mild, words_of
 from soakwatch_model.series import Floats, Series
+from soakwatch_model.shared_times import seconds_since
 from soakwatch_model.window import Window
 from soakwatch_rules.finding_draft import draft, each_series, half_unread
 from soakwatch_rules.growth.load_following import load_followed
@@ -390,7 +391,7 @@ def _detectable(judged: JudgedLife, least: float) -> float:
 
 def _seconds(life: Life) -> Floats:
     """Times of the readings in seconds since the life began."""
-    return (life.series.time_ns - life.window.begin_ns).astype(np.float64) * 1e-9
+    return seconds_since(life.series.time_ns, life.window.begin_ns)
 
 
 TRAITS: Final = Traits(

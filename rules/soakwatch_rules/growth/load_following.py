@@ -32,7 +32,7 @@ def load_followed(
 
     The life must follow the load in each of its parts; a warm-up that ends at the highest load does not fall with it.
     """
-    if float(np.max(np.abs(value))) > 1e150:
+    if max(float(value.max()), -float(value.min())) > 1e150:
         return None
     cut = blocks(time_s, value, begin_s=0.0, end_s=life.window.seconds, number=how_many(value.size))
     if cut.missing > 0.5:

@@ -11,6 +11,7 @@ import numpy as np
 from soakwatch_model.flow import BACK, OFFERED, SENT
 from soakwatch_model.metric import flows
 from soakwatch_model.series import Floats, Ints, Series
+from soakwatch_model.shared_times import of_times
 
 _MIN_PAIRS: Final = 24  # block pairs
 _VARIES: Final = 0.02  # share of its mean by which a load must spread to explain anything
@@ -44,10 +45,11 @@ def explaining_load(centres_ns: Ints, value: Floats, loads: Iterable[Series]) ->
     attributed to it, so that a rising load does not explain a leak away.
     """
     best: tuple[LoadDependence, Floats] | None = None
+    centres = tuple(centres_ns.tolist())
     for series in loads:
         if series.metric not in _LOADS:
             continue
-        load = _on(centres_ns, series)
+        load = _on(series.time_ns, series, centres)
         if load is None:
             continue
         match = _explains(value, load, series)
@@ -74,11 +76,13 @@ def _holds(value: Floats, load: Floats, each: float) -> bool:
     return slope + _UNSURE * _error(own, rest - slope * own) >= 0.5 * each
 
 
-def _on(centres_ns: Ints, series: Series) -> Floats | None:
+@of_times
+def _on(time_ns: Ints, series: Series, centres: tuple[int, ...]) -> Floats | None:
     """A load as means over the blocks (counters as rates between their edges); None if it does not cover them."""
+    centres_ns = np.array(centres, dtype=np.int64)
     half = (centres_ns[1] - centres_ns[0]) // 2
     edges = np.append(centres_ns - half, centres_ns[-1] + half)
-    positions = np.searchsorted(series.time_ns, edges)
+    positions = np.searchsorted(time_ns, edges)
     if series.trait.kind == "counter":
         taken = np.unique(np.clip(positions, 0, max(len(series) - 1, 0)))
         if len(series) < 2 or taken.size < _MIN_PAIRS:

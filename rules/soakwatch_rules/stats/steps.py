@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from soakwatch_model.series import Floats, Ints, Mask
+from soakwatch_model.shared_times import of_times
 from soakwatch_rules.stats.medians import median, row_medians
 from soakwatch_rules.stats.robust_level import MAD_TO_SIGMA
 
@@ -63,14 +64,22 @@ def medians(seconds: Floats, value: Floats, length_s: float) -> tuple[Floats, In
     """
     if not value.size:
         return np.empty(0), np.empty(0, dtype=np.int64)
+    first, kept, row, column = _fifths(seconds, length_s)
+    mean = np.add.reduceat(value, first) / np.diff(first, append=value.size)
+    table = np.full((kept.size, _PARTS), np.nan)
+    table[row, column] = mean
+    return _row_medians(table), kept
+
+
+@of_times
+def _fifths(seconds: Floats, length_s: float) -> tuple[Ints, Ints, Ints, Ints]:
+    """The first reading of each fifth of a block that holds any, the numbers of the blocks, and where each fifth is
+    among these: its block and its place in it."""
     fifth = np.floor(seconds * (_PARTS / length_s) + 1e-9).astype(np.int64)
     first = np.flatnonzero(np.diff(fifth, prepend=fifth[0] - 1))
-    mean = np.add.reduceat(value, first) / np.diff(first, append=value.size)
     indices = fifth[first] // _PARTS
     kept = np.unique(indices)
-    table = np.full((kept.size, _PARTS), np.nan)
-    table[np.searchsorted(kept, indices), fifth[first] % _PARTS] = mean
-    return _row_medians(table), kept
+    return first, kept, np.searchsorted(kept, indices), fifth[first] % _PARTS
 
 
 def _row_medians(table: Floats) -> Floats:

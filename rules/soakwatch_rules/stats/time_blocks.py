@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from soakwatch_model.series import Floats
+from soakwatch_model.series import Floats, Ints
 from soakwatch_rules.stats.medians import median, row_medians
 
 Statistic = Literal["mean", "min", "median"]
@@ -71,12 +71,21 @@ def blocks(
     # all blocks with the same number of readings at once: a steady cadence makes two or three sizes
     for size in np.unique(counts[good]).tolist():
         alike = np.flatnonzero(good & (counts == size))
-        result[alike] = _of(value[positions[alike][:, None] + np.arange(size)], statistic)
+        result[alike] = _of(_rows(value, positions[alike], size), statistic)
     centres = 0.5 * (edges[1:] + edges[:-1])
     lost = ~good
     if lost.any() and good.any():
         result[lost] = np.interp(centres[lost], centres[good], result[good])
     return Blocks(centres, result, float(lost.mean()))
+
+
+def _rows(value: Floats, first: Ints, size: int) -> Floats:
+    """``size`` values from each of some positions on."""
+    begin, end = int(first[0]), int(first[-1]) + size
+    if end - begin == first.size * size:  # they follow each other, as ``first`` rises and stretches do not overlap
+        return value[begin:end].reshape(first.size, size)
+    rows: Floats = value[first[:, None] + np.arange(size)]
+    return rows
 
 
 def _of(readings: Floats, statistic: Statistic) -> Floats:
