@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from soakwatch_model.event import Event
@@ -117,7 +117,7 @@ class Case:
     target: str
     object: str
     window: Window
-    series: tuple[Series, ...] = ()
+    series: Sequence[Series] = ()
     phases: tuple[Phase, ...] = ()
     events: tuple[Event, ...] = ()
     ledgers: tuple[Ledger, ...] = ()

@@ -19,6 +19,7 @@ class Input(StrEnum):
     EVENTS = "events"  # events of any kind change its findings; without one it judges nothing
     TENANTS = "tenants"  # who shares the device, and what belongs to each (``TargetFacts.tenants``)
     MACHINE = "machine"  # the target's fingerprint, its polling cores, and changes of its set-up
+    ONE_BY_ONE = "one_by_one"  # its series are read when it looks at them, each time: it has many and keeps few
     SHUT_PORTS = "shut_ports"  # which interfaces were administratively down (``TargetFacts.shut``)
 
 

@@ -25,6 +25,7 @@ from soakwatch.judge.overload_cut import around_searches, sees_overload
 from soakwatch.judge.planned import Planned
 from soakwatch.judge.plausible import Plausible
 from soakwatch.judge.poll_mode import poll_modes
+from soakwatch.judge.series_on_demand import SeriesOnDemand
 from soakwatch.judge.tenants import tenants_in
 from soakwatch.plan.tenant_plan import TenantPlan
 from soakwatch.record import SeriesKey
@@ -153,8 +154,14 @@ class CaseBuilder:
         single = rule.scope != "target" and bool(ordered)
         begin_ns, end_ns, inputs, traits = window.begin_ns, window.end_ns, rule.spec.inputs, traits_of(rule.name)
         calm = self._in_baseline(ordered) if Input.BASELINE in inputs else ()
-        read = (self._bounded(self._record.series(key, begin_ns, end_ns)) for key in ordered)
-        series = tuple(labelled(series_read, target, self.roles) for series_read in read)
+        series: Sequence[Series] = SeriesOnDemand(
+            len(ordered),
+            lambda i: labelled(self._bounded(self._record.series(ordered[i], begin_ns, end_ns)), target, self.roles),
+        )
+        if Input.ONE_BY_ONE in inputs:
+            self.plausible.sift(ordered)
+        else:
+            series = tuple(series)
         whole = window
         if single and traits.crash is not Crash.PROCESS:  # crash rules of processes judge whether it was there at all
             window = lifetime(series, whole, self._ledgers_in(target, whole), self._faults)

@@ -109,6 +109,12 @@ class Plausible:
             self._whole.move_to_end(key)
         return _between(kept, begin_ns, end_ns)
 
+    def sift(self, keys: Iterable[SeriesKey]) -> None:
+        """Finds what is impossible of series that were not read yet; reading finds it as well."""
+        for key in keys:
+            if key not in self._impossible:
+                self.series(key)
+
     def _sifted_once(self, key: SeriesKey, read: Series) -> Series:
         """The series without what is impossible of it, which is noted."""
         self._impossible[key] = len(read), ()  # its neighbours are read meanwhile, and ask for it as it is

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Literal
 
@@ -19,7 +19,7 @@ from soakwatch_rules import poll_mode_cores
 from soakwatch_rules.finding_draft import absent, draft, half_unread
 from soakwatch_rules.load.offered import OVERLOADS
 from soakwatch_rules.parameter import Parameters, parameter
-from soakwatch_rules.rule import RuleSpec
+from soakwatch_rules.rule import Input, RuleSpec
 from soakwatch_rules.sampling import cadence
 from soakwatch_rules.stats.medians import median
 from soakwatch_rules.stats.saturated_windows import Windows, covered_seconds
@@ -120,6 +120,7 @@ class CpuSaturation(Parameters):
         "16 samples, half of those expected, three times the duration of a saturation, samples no further apart than "
         "it",
         shortest_s=900.0,
+        inputs=frozenset({Input.ONE_BY_ONE}),
     )
 
     enter: float = parameter(
@@ -138,9 +139,7 @@ class CpuSaturation(Parameters):
 
     def judge(self, case: Case) -> tuple[Finding, ...]:
         """One finding a target."""
-        cut = [s.between(case.window.begin_ns, case.window.end_ns).finite() for s in case.series]
-        shares = (s for s in cut if s.metric in {_TOTAL, poll_mode_cores.CORE})
-        loads = [s if _within_bounds(s) else replace(s, value=np.clip(s.values, 0.0, 1.0)) for s in shares]
+        loads, drops_seen = _loads(case)
         if not loads:
             return (absent(self, case, "CPU utilisation"),)
         about = max(loads, key=lambda s: (len(s) >= MIN_SAMPLES, s.metric == _TOTAL, len(s)))
@@ -154,7 +153,7 @@ class CpuSaturation(Parameters):
         polls = _polling(enough, case, self.enter)
         judged = [s for s in enough if s not in polls]
         tops = list(_tops(judged, max(self.seconds, apart), self.enter))
-        stretches = list(_saturated(case, tops, [s for s in cut if s.metric in _DROPS]))
+        stretches = list(_saturated(case, tops, _in_window(case, _DROPS)))
         planned, unplanned = [f for f in stretches if f.planned], [f for f in stretches if not f.planned]
         worst = max((f.window.seconds for f in unplanned), default=0.0)
         finding = replace(
@@ -163,7 +162,7 @@ class CpuSaturation(Parameters):
             marks=tuple(f.mark() for f in stretches[:_MAX_MARKS]),
             smallest_detectable=max(self.seconds, apart) + apart,
             detectable_unit="s",
-            doubts=tuple(_doubts(polls, loads, cut)),
+            doubts=tuple(_doubts(polls, loads, drops_seen=drops_seen)),
             numbers={
                 "stretches": float(len(unplanned)),
                 "planned": float(len(planned)),
@@ -212,13 +211,31 @@ class CpuSaturation(Parameters):
         return finding.passes(reason)
 
 
+def _in_window(case: Case, metrics: Container[str]) -> Iterator[Series]:
+    """The series of these metrics, one at a time."""
+    for series in case.series:
+        if series.metric in metrics:
+            yield series.between(case.window.begin_ns, case.window.end_ns).finite()
+
+
+def _loads(case: Case) -> tuple[list[Series], bool]:
+    """The utilisations, and whether any counter of drops was read; of a hundred series only those are kept."""
+    loads, drops_seen = [], False
+    for s in _in_window(case, CpuSaturation.metrics):
+        if s.metric in _DROPS:
+            drops_seen = drops_seen or len(s) > 1
+        else:
+            loads.append(s if _within_bounds(s) else replace(s, value=np.clip(s.values, 0.0, 1.0)))
+    return loads, drops_seen
+
+
 def _within_bounds(share: Series) -> bool:
     """Whether no reading has to be limited; a copy of each of a hundred cores is hundreds of MB."""
     value = share.values
     return not value.size or bool(value.min() >= 0.0 and value.max() <= 1.0)
 
 
-def _saturated(case: Case, tops: list[_Top], drops: list[Series]) -> Iterator[_Full]:
+def _saturated(case: Case, tops: list[_Top], drops: Iterable[Series]) -> Iterator[_Full]:
     spans = [(top, span) for top in tops for span in top.spans]
     lost = _Drops(case, drops, [span for _, span in spans], _union([span for _, span in spans]))
     for top, (begin, end) in spans:
@@ -288,7 +305,7 @@ class _Drops:
     ones."""
 
     def __init__(
-        self, case: Case, drops: Sequence[Series], stretches: Iterable[tuple[int, int]], hot: list[tuple[int, int]]
+        self, case: Case, drops: Iterable[Series], stretches: Iterable[tuple[int, int]], hot: list[tuple[int, int]]
     ) -> None:
         self._rose: dict[tuple[int, int], list[str]] = {stretch: [] for stretch in stretches}
         for series in drops if self._rose else ():
@@ -312,12 +329,12 @@ def _names(series: list[Series]) -> str:
     return first_few([s.object or "all cores" for s in series])
 
 
-def _doubts(polls: list[Series], loads: list[Series], cut: list[Series]) -> Iterator[str]:
+def _doubts(polls: list[Series], loads: list[Series], *, drops_seen: bool) -> Iterator[str]:
     if polls:
         yield f"in poll mode, not judged: {_names(polls)}"
     if all(s.metric == _TOTAL for s in loads):
         yield "only the total was polled: one saturated core of several does not show in it"
-    if not any(s.metric in _DROPS and len(s) > 1 for s in cut):
+    if not drops_seen:
         yield "no drop counter was polled: a saturation could only warn"
 
 

@@ -114,7 +114,7 @@ class TenantIsolation(Parameters):
         "two tenants, and a load of one that changes for a minute while the other goes on",
         shortest_s=300.0,
         live="end",
-        inputs=frozenset({Input.TENANTS}),
+        inputs=frozenset({Input.ONE_BY_ONE, Input.TENANTS}),
     )
 
     change: float = parameter(

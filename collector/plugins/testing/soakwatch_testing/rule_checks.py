@@ -8,7 +8,7 @@ import importlib
 import math
 import pickle
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Final
 
@@ -305,7 +305,7 @@ def check_scale(rule: Rule) -> None:
                 )
 
 
-def _scaled(series: tuple[Series, ...], factor: float) -> tuple[Series, ...]:
+def _scaled(series: Sequence[Series], factor: float) -> tuple[Series, ...]:
     return tuple(
         replace(s, value=s.values * factor, trait=replace(s.trait, quantum=None, floor=s.trait.floor * factor))
         if s.trait.unit == "By"
