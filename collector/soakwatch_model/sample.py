@@ -10,19 +10,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from soakwatch_model.event import Event
 
 
-@dataclass(frozen=True)
-class Sample:
+class Sample(NamedTuple):
     """One value of one metric of one object at one time.
 
     ``metric`` is a name of the catalogue (metric.py), ``object`` the canonical label text (``object_text``; empty for
     the target itself), ``value`` in the catalogue's unit; counters are raw (an int may exceed 2**53).
+
+    A tuple, which is made in a quarter of the time of a frozen dataclass: a poll makes hundreds.
     """
 
-    __slots__ = ("metric", "object", "time_ns", "value")
     metric: str
     object: str
     value: float

@@ -58,6 +58,7 @@ class ProcessProbe:
         self._notes = ProbeAnswer()
         self._watched = [_Watched(watch) for watch in context.watches]
         self._search = ProcessSearch(context, context.watches)
+        self._modes: Dict[str, Tuple[str, str]] = {}  # by slot; a text made anew would be hashed and compared anew
         self._first = True
 
     def read(self, now_ns: int) -> Answer:
@@ -237,8 +238,9 @@ class ProcessProbe:
         else:
             notes.sample("process.start_time", label, start_s)
         notes.sample("process.state", label, ord(stat.state))
-        notes.sample("process.cpu.time", f"{label},mode=user", stat.user / self._hz)
-        notes.sample("process.cpu.time", f"{label},mode=system", stat.system / self._hz)
+        user, system = self._modes.get(label) or self._modes.setdefault(label, _modes_of(label))
+        notes.sample("process.cpu.time", user, stat.user / self._hz)
+        notes.sample("process.cpu.time", system, stat.system / self._hz)
         self._report_cpu_share(slot, owner, stat, now_ns)
         lives = self._report_memory(label, pid)
         notes.sample("process.threads", label, stat.threads)
@@ -330,6 +332,11 @@ class ProcessProbe:
     def close(self) -> None:
         """Closes the files of the watched processes."""
         self._search.kept.close()
+
+
+def _modes_of(label: str) -> Tuple[str, str]:
+    """The objects of a process's CPU time: as itself, and in the kernel."""
+    return f"{label},mode=user", f"{label},mode=system"
 
 
 def open_probe(context: HostContext) -> ProcessProbe:

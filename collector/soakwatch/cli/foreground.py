@@ -55,7 +55,6 @@ from soakwatch.transfer.sinks.supervisor import SinkProcesses
 from soakwatch.web.supervisor import supervised_web
 from soakwatch_model.event import Event
 
-DRAW_EVERY_S = 1.0
 _SECOND_POLLS_S = 2.0  # rates and utilisations exist from the second poll on
 _FIRST_LOOKS = 15  # seconds after the start within which every source should have been polled once
 
@@ -369,7 +368,8 @@ async def _draw(soak: Soak, display: Lines | Panel, sinks: SinkProcesses, clock:
                 figures=await asyncio.to_thread(figures.lines),
             )
         display.show(status)
-        await asyncio.sleep(DRAW_EVERY_S)
-        monitor.record_lateness(DRAW_EVERY_S)
+        rest_s = display.rest_s(status)
+        await asyncio.sleep(rest_s)
+        monitor.record_lateness(rest_s)
         for loss in terminal.losses():
             await soak.note(_event_of(loss, clock.now_ns()))

@@ -9,7 +9,6 @@ begins anew keeps its length, up to SQLite's own limit (``journal_size_limit``).
 from __future__ import annotations
 
 import os
-from contextlib import closing
 from pathlib import Path
 
 _HEADER, _FRAME_HEAD = 32, 24
@@ -22,6 +21,7 @@ class LogWatch:
     def __init__(self, path: Path) -> None:
         self._log = f"{path}-wal"
         self._file: tuple[int, int] | None = None
+        self._page = 0  # bytes
         self._last_frame: int | None = None  # where the head of the last frame that was seen begins
 
     def trouble(self, limit: int) -> str:
@@ -33,24 +33,28 @@ class LogWatch:
             return "its write-ahead log was deleted" if self._file is not None else ""
         except OSError:  # trouble of a disk or a network file system: the next batch of polls reports it
             return ""
-        with closing(os.fdopen(descriptor, "rb", buffering=0)) as log:
-            status = os.fstat(descriptor)
-            if self._file not in {None, (status.st_dev, status.st_ino)}:
-                return "another file is in the place of its write-ahead log"
-            self._file = status.st_dev, status.st_ino
-            if self._last_frame is not None and self._last_frame + _FRAME_HEAD <= limit:
-                log.seek(self._last_frame)
-                if not any(log.read(_FRAME_HEAD)):  # nothing is there, or a hole
-                    return "its write-ahead log was cut short"
-            log.seek(0)
-            self._last_frame = _last_frame(log.read(_HEADER), status.st_size)
+        try:
+            return self._trouble_of(descriptor, limit)
+        finally:
+            os.close(descriptor)
+
+    def _trouble_of(self, descriptor: int, limit: int) -> str:
+        status = os.fstat(descriptor)
+        if self._file not in {None, (status.st_dev, status.st_ino)}:
+            return "another file is in the place of its write-ahead log"
+        self._file = status.st_dev, status.st_ino
+        last = self._last_frame
+        if last is not None and last + _FRAME_HEAD <= limit and not any(os.pread(descriptor, _FRAME_HEAD, last)):
+            return "its write-ahead log was cut short"  # nothing is there, or a hole
+        if not self._page:  # which is that of the record, and never changes
+            header = os.pread(descriptor, _HEADER, 0)
+            if len(header) == _HEADER:
+                self._page = int.from_bytes(header[_PAGE_SIZE_AT : _PAGE_SIZE_AT + 4], "big")
+        self._last_frame = _last_frame(self._page, status.st_size)
         return ""
 
 
-def _last_frame(header: bytes, size: int) -> int | None:
+def _last_frame(page: int, size: int) -> int | None:
     """Where the last whole frame of a log of this size begins; None if it has none."""
-    if len(header) < _HEADER:
-        return None
-    page = int.from_bytes(header[_PAGE_SIZE_AT : _PAGE_SIZE_AT + 4], "big")
     frames = (size - _HEADER) // (_FRAME_HEAD + page) if page else 0
     return _HEADER + (frames - 1) * (_FRAME_HEAD + page) if frames > 0 else None

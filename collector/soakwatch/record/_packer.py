@@ -113,20 +113,16 @@ class PollPacker:
         samples = poll.answer.samples
         if not samples:
             return Packed(0, 0, None, b"", ())
-        values = [sample.value for sample in samples]
-        shape = (
-            tuple([sample.metric for sample in samples]),
-            tuple([sample.object for sample in samples]),
-            tuple(map(type, values)),
-        )
+        metrics, objects, values, stamps = zip(*samples, strict=True)
+        shape = metrics, objects, tuple(map(type, values))
         known = self._shapes[source.id].get(shape)
         if known is not None:
             self._shapes[source.id].move_to_end(shape)
         packed = None
         if isinstance(known, Layout):
-            packed = self._pack_known(known, poll, samples, values, late=late)
+            packed = self._pack_known(known, poll, stamps, values, late=late)
         elif known is not None:
-            packed = self._pack_chosen(known, poll, samples, values, late=late)
+            packed = self._pack_chosen(known, poll, stamps, values, late=late)
         return packed or self._pack_new(source, poll, shape, late=late)
 
     def last_of(self, series: Sequence[int]) -> list[tuple[int, int]]:
@@ -143,12 +139,12 @@ class PollPacker:
         self._shapes.clear()
 
     def _pack_known(
-        self, layout: Layout, poll: Poll, samples: Sequence[Sample], values: Sequence[float], *, late: bool
+        self, layout: Layout, poll: Poll, stamps: Sequence[int], values: Sequence[float], *, late: bool
     ) -> Packed | None:
         try:
             data = layout.packer.pack(*values)
             numbers = np.array(values, dtype=np.float64)
-            times = _times_of(samples)
+            times = _times_of(stamps)
         except (struct.error, OverflowError, TypeError, ValueError):
             return None
         last = self._owners.last[layout.series]
@@ -160,10 +156,10 @@ class PollPacker:
         return Packed(layout.id, len(values), _offsets_of(times, poll.start_ns), data, ())
 
     def _pack_chosen(
-        self, choices: Choices, poll: Poll, samples: Sequence[Sample], values: Sequence[float], *, late: bool
+        self, choices: Choices, poll: Poll, stamps: Sequence[int], values: Sequence[float], *, late: bool
     ) -> Packed | None:
         try:
-            times = _times_of(samples)
+            times = _times_of(stamps)
             taken = self._owners.takes(poll.source, choices.series, times, late=late)
             choice = taken.tobytes()
             if choice not in choices.layouts:
@@ -341,9 +337,8 @@ def _bounds(reading: Reading) -> tuple[float, float]:
     return low, high
 
 
-def _times_of(samples: Sequence[Sample]) -> Ints:
-    """When each was read; one time where it is the same for all."""
-    stamps = [sample.time_ns for sample in samples]
+def _times_of(stamps: Sequence[int]) -> Ints:
+    """When each sample was read; one time where it is the same for all."""
     first = stamps[0]
     return np.array([first] if stamps.count(first) == len(stamps) else stamps, dtype=np.int64)
 

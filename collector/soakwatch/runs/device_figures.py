@@ -6,17 +6,17 @@ the run is shown. A figure that was not read lately is left out: its last value 
 
 from __future__ import annotations
 
+import statistics
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from soakwatch.core.errors import RecordError
 from soakwatch.core.formatting import quantity
 from soakwatch.record import RecordView, SeriesKey
+from soakwatch.record.model import Values
 from soakwatch_model.metric import BY_NAME, GAUGE
 from soakwatch_model.metric_queries import shown_in
 from soakwatch_model.roles import DUT, GENERATOR
@@ -125,9 +125,14 @@ class DeviceFigures:
             begin_ns = view.window().begin_ns
             first = view.series(key, begin_ns, begin_ns + _FIRST_NS).value[:_FIRST_READINGS]
             if first.size < _FIRST_READINGS and view.window().end_ns < begin_ns + _FIRST_NS:
-                return _Reading(key, float(np.median(first)), float(newest[-1]))
-            self._first[key] = float(np.median(first) if first.size else view.series(key).value[0])
+                return _Reading(key, _median(first), float(newest[-1]))
+            self._first[key] = _median(first) if first.size else float(view.series(key).value[0])
         return _Reading(key, self._first[key], float(newest[-1]))
+
+
+def _median(first: Values) -> float:
+    """Of a few readings: numpy's would load its masked arrays, a MiB that a run has no other use for."""
+    return float(statistics.median(first.tolist()))
 
 
 def _together(chosen: Sequence[tuple[str, _Reading]]) -> str:

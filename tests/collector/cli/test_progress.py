@@ -82,3 +82,14 @@ def test_what_costs_to_find_out_is_asked_for_a_line_only() -> None:
     assert not lines.in_full(replace(QUIET, elapsed_s=QUIET.elapsed_s + 1))
     assert lines.in_full(replace(QUIET, phase="another"))
     assert lines.in_full(replace(QUIET, elapsed_s=QUIET.elapsed_s + 3600))
+
+
+def test_lines_of_a_long_run_are_looked_at_every_five_seconds() -> None:
+    """A short run each second; a line of its time is not late; a panel is drawn each second."""
+    lines = Lines(Console(file=io.StringIO(), width=200))
+    short, long = replace(QUIET, left_s=0.0), replace(QUIET, left_s=72 * 3600.0)
+    lines.show(short)  # the next line is due at 120 s
+    assert lines.rest_s(short) == 1.0
+    assert lines.rest_s(long) == 5.0
+    assert lines.rest_s(replace(long, elapsed_s=117.0)) == 3.0
+    assert lines.rest_s(replace(long, elapsed_s=119.9)) == 1.0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 from soakwatch.record import Record
@@ -81,3 +83,14 @@ def test_a_record_that_is_costly_to_read_is_read_less_often(tmp_path: Path) -> N
         now[0] += after
         figures.lines()
         assert cpu[0] == 2 * read * 10**8
+
+
+def test_the_display_of_a_run_loads_no_masked_arrays(tmp_path: Path) -> None:
+    """They are a MiB in the process that polls, which has no use for them."""
+    _run(tmp_path / "run", 31)
+    code = (
+        "import sys; from pathlib import Path; from soakwatch.runs.device_figures import DeviceFigures;"
+        "print(len(DeviceFigures(Path(sys.argv[1]), lambda: 0).lines()), 'numpy.ma' in sys.modules)"
+    )
+    words = [sys.executable, "-c", code, str(tmp_path / "run")]
+    assert subprocess.run(words, capture_output=True, text=True, check=True).stdout.split() == ["2", "False"]

@@ -25,6 +25,9 @@ LINE_EVERY_S = 60.0
 LONG_RUN_LINE_EVERY_S = 600.0
 _SHORT_RUN_S = 1800.0
 _MAX_DEVICES = 4
+DRAW_EVERY_S = 1.0
+_LOOKS = 720  # of a display of lines in a whole run: those of an hour come at most 5 s late
+_LONGEST_REST_S = 5.0
 
 
 class Alarms:
@@ -83,6 +86,12 @@ class Lines:
         """Whether ``show`` will show all of a status: else its figures, the monitor's own and ``behind`` are for
         nobody."""
         return self._standing_of(status) != self._printed or status.elapsed_s >= self._next_s
+
+    def rest_s(self, status: Status) -> float:
+        """Seconds until the next status is wanted: a long run, of which few lines are printed, is looked at less
+        often."""
+        rest_s = min((status.elapsed_s + status.left_s) / _LOOKS, self._next_s - status.elapsed_s, _LONGEST_REST_S)
+        return max(rest_s, DRAW_EVERY_S)
 
     @staticmethod
     def _standing_of(status: Status) -> tuple[str | None, ...]:
@@ -143,6 +152,10 @@ class Panel:
     def in_full(self, status: Status) -> bool:  # noqa: ARG002 - as ``Lines``
         """Always true: the panel has room for everything."""
         return True
+
+    def rest_s(self, status: Status) -> float:  # noqa: ARG002 - as ``Lines``
+        """Seconds until it is drawn again."""
+        return DRAW_EVERY_S
 
     def show(self, status: Status) -> None:
         """Redraw the panel. Raises OSError if the terminal is gone."""
