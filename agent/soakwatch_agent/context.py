@@ -12,6 +12,7 @@ from typing import Callable, Dict, Optional, Protocol, Tuple, Type
 
 import psutil
 
+from soakwatch_agent.command_pattern import search_of
 from soakwatch_agent.procfs import read_line
 from soakwatch_model.event import Event
 from soakwatch_model.sample import Answer, Fault, Sample
@@ -45,9 +46,9 @@ def watch(name: str, how: str, what: str) -> Watch:
         raise ValueError(f"{what!r} is not a pid: write pid:1234")
     if how == "cmdline":
         try:
-            re.compile(what)
-        except re.error as error:
-            raise ValueError(f"cmdline:{what} is not a regular expression: {error}") from None
+            search_of(what)
+        except ValueError as error:
+            raise ValueError(f"cmdline:{error}") from None
     if how == "name" and _GLOB.search(what):
         how = "glob"
     return Watch(name, how, what)
@@ -63,11 +64,6 @@ def watch_of(text: str) -> Watch:
     if colon and how in ("pid", "cmdline", "pidfile"):
         return watch(what if how == "cmdline" else text, how, what)
     return watch(text, "name", text)
-
-
-def searcher(what: str) -> Callable[[str], object]:
-    """Looks for a regular expression in texts."""
-    return re.compile(what).search
 
 
 def _none_denied(_path: str) -> bool:
@@ -96,7 +92,6 @@ class HostContext:
     interfaces: Optional[Tuple[str, ...]] = None  # globs; None = all
     core_folders: Tuple[str, ...] = ()
     shared: SharedState = field(default_factory=SharedState, compare=False)
-    searcher: Callable[[str], Callable[[str], object]] = field(default=searcher, compare=False)  # of command lines
 
     @property
     def real(self) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Callable, Dict, FrozenSet, List, Optional, Sequence, Set, Tuple
 
+from soakwatch_agent.command_pattern import search_of
 from soakwatch_agent.context import SECOND, HostContext, Watch
 from soakwatch_agent.kept_files import KeptProcesses
 from soakwatch_agent.procfs import PidStat, clean, parse_pid_stat, read_text
@@ -68,18 +69,16 @@ def process_info(context: HostContext, pid: int, stat: PidStat, command: Optiona
 Match = Callable[[ProcessInfo], bool]
 
 
-def matcher(watch: Watch, own: FrozenSet[int], searcher: Callable[[str], Callable[[str], object]]) -> Match:
-    """The predicate of a watch by name, glob or command line; ``searcher`` looks for an expression in texts.
+def matcher(watch: Watch, own: FrozenSet[int]) -> Match:
+    """The predicate of a watch by name, glob or command line.
 
     ``own`` holds this process and its ancestors. This process never matches, nor do ancestors that carry the expression
     in their own command line (``sh -c 'soakwatch run --process cmdline:x'``).
     """
     what, me = watch.what, os.getpid() if own else -1
     if watch.how == "cmdline":
-        search = searcher(what)
-        return lambda p: (
-            search(p.cmdline) is not None and p.pid != me and not (p.pid in own and "soakwatch" in p.cmdline)
-        )
+        found = search_of(what)
+        return lambda p: found(p.cmdline) and p.pid != me and not (p.pid in own and "soakwatch" in p.cmdline)
     if watch.how == "glob":
         return lambda p: p.pid != me and any(fnmatchcase(name, what) for name in p.names)
     return lambda p: (
@@ -151,7 +150,7 @@ class ProcessSearch:
         self._context = context
         self._proc = context.path("/proc")
         self._matches: Dict[int, Match] = {
-            index: matcher(watch, own, context.searcher)
+            index: matcher(watch, own)
             for index, watch in enumerate(watches)
             if watch.how in ("name", "glob", "cmdline")
         }

@@ -14,8 +14,8 @@ from pathlib import Path
 from tests.commands import command_in
 from tests.in_process import command_here
 
-TEXT = "a" * 200 + "!"
-"""On which Python's ``(a+)+$`` takes longer than anybody lives."""
+TEXT = "zq" * 100 + "!"
+"""On which Python's ``((zq)+)+$`` takes longer than anybody lives."""
 PLAN = """\
 duration: 10s
 labels:
@@ -77,7 +77,7 @@ def _page() -> Iterator[str]:
 @contextmanager
 def _worm() -> Iterator[None]:
     """A process whose command line is the text."""
-    process = subprocess.Popen([sys.executable, "-c", "input()", TEXT], stdin=subprocess.PIPE)
+    process = subprocess.Popen([sys.executable, "-c", "import sys; sys.stdin.read()", TEXT], stdin=subprocess.PIPE)
     try:
         yield
     finally:
@@ -88,10 +88,10 @@ def test_no_expression_of_a_plan_holds_a_command(tmp_path: Path) -> None:
     """That of a label, a process, a page and an exporter's label, each on a text that would hold Python's: the
     test ends."""
     with _page() as url, _worm():
-        (tmp_path / "plan.yaml").write_text(PLAN.format(pattern="(a+)+$", text=TEXT, url=url), encoding="utf-8")
+        (tmp_path / "plan.yaml").write_text(PLAN.format(pattern="((zq)+)+$", text=TEXT, url=url), encoding="utf-8")
         done = command_in(tmp_path)("check", "plan.yaml", "--verbose")
     assert done.returncode == 1
-    assert "nothing in its output matches '(a+)+$'" in done.stderr
+    assert "nothing in its output matches '((zq)+)+$'" in done.stderr
     assert "no process 'worm' is running" in done.stderr
     assert "nothing in the page matches the regular expression" in done.stdout + done.stderr
 

@@ -191,11 +191,6 @@ def own_regex(text: str, name: str = "", flags: str = "") -> Pattern:
             raise ValueError(f"{said} is not a regular expression: {error}") from None
 
 
-def searcher(text: str) -> Callable[[str], object]:
-    """Looks for a user's expression in texts: how the probes of the agent, which know no RE2, do so in this process."""
-    return user_regex(text).search
-
-
 SHIPPED = {"shipped": True}
 """The context in which pydantic reads a file that comes with Soakwatch; any other one is a user's."""
 

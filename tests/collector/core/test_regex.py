@@ -49,18 +49,18 @@ def _compounds(parts: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 _ATOM = st.tuples(_ATOMS, _TIMES).map("".join)
-_EXPRESSIONS = st.tuples(
+EXPRESSIONS = st.tuples(
     st.sampled_from(["", "", "", "^(?!ab)", "^(?!a$|1)", r"\A(?![ab]1)", "(?m)", "(?s)", "(?x)"]),
     st.recursive(_ATOM, _compounds, max_leaves=6),
 ).map("".join)
-_TEXTS = st.text("aAbx 1_-:.\n", max_size=12)
+TEXTS = st.text("aAbx 1_-:.\n", max_size=12)
 
 
 def _span(found: re.Match[str] | Found | None) -> object:
     return None if found is None else (found.start(), found[0], found.groupdict())
 
 
-@given(_EXPRESSIONS, _TEXTS)
+@given(EXPRESSIONS, TEXTS)
 def test_an_expression_finds_what_python_finds_in_ascii(expression: str, text: str) -> None:
     """Where, and which text: searched for, at the begin, of the whole. What is refused is so in a sentence."""
     try:

@@ -14,7 +14,6 @@ from pydantic import Field
 
 from soakwatch.core.daemon_thread import in_daemon_thread
 from soakwatch.core.errors import PlanError
-from soakwatch.core.regex import searcher
 from soakwatch.core.suggest import hint
 from soakwatch.sources.abc import SourceConfig, SourceContext, SourceError
 from soakwatch_agent.context import HostContext, watch
@@ -160,8 +159,6 @@ def _open(config: Config, site: SourceContext) -> LocalPoller:
         watches = tuple(watch(process.name, process.how, process.what) for process in site.processes)
     except ValueError as error:
         raise PlanError(f"{site.target}: {error}") from None
-    context = HostContext(
-        os.path.realpath(config.root), watches, site.interfaces, tuple(config.core_folders), searcher=searcher
-    )
+    context = HostContext(os.path.realpath(config.root), watches, site.interfaces, tuple(config.core_folders))
     every = all(name.startswith("-") for name in config.probes or ())
     return LocalPoller(Host(context, config.probes), context, itself=context.real and every)

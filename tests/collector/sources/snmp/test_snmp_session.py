@@ -201,7 +201,7 @@ def test_a_walk_survives_lost_datagrams(engine: Engine) -> None:
 
 @both
 def test_garbage_is_reported_as_garbage(engine: Engine) -> None:
-    """Something answers, but it is no SNMP."""
+    """Something answers, but it is no SNMP, or the begin of it."""
 
     async def use(session: Session, _: Agent) -> None:
         with pytest.raises(SnmpPollError) as failure:
@@ -209,7 +209,8 @@ def test_garbage_is_reported_as_garbage(engine: Engine) -> None:
         cause = await session.explain(failure.value, soon(8))
         assert cause.kind is FailureKind.MALFORMED
 
-    run(lambda _: [(0, b"HTTP/1.1 400 Bad Request\r\n\r\n")], use, engine=engine, share_s=0.15)
+    garbage = [(0, bytes.fromhex("30020201")), (0, b"HTTP/1.1 400 Bad Request\r\n\r\n")]
+    run(lambda _: garbage, use, engine=engine, share_s=0.15)
 
 
 def test_one_unreadable_value_does_not_spoil_the_others() -> None:

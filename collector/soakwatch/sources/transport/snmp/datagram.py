@@ -142,7 +142,7 @@ def _skip_common(data: bytes, position: int, end: int) -> int:
 
 
 def _enter(data: bytes, position: int, tag: int) -> tuple[int, int]:
-    """Where the body of the element at ``position`` begins and ends; the end may lie beyond the datagram."""
+    """Where the body of the element at ``position`` begins and ends, both within the datagram."""
     if position + 2 > len(data) or data[position] != tag:
         raise ber.MalformedError("parts are missing")
     size, start = data[position + 1], position + 2
@@ -152,6 +152,8 @@ def _enter(data: bytes, position: int, tag: int) -> tuple[int, int]:
             raise ber.MalformedError("an impossible length")
         size = int.from_bytes(data[start : start + count], "big")
         start += count
+    if start + size > len(data):
+        raise ber.MalformedError("a length beyond the end")
     return start, start + size
 
 

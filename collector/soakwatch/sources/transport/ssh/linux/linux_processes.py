@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from soakwatch.core.regex import searcher
 from soakwatch.sources.transport.ssh.linux.mirror import Mirror, files_of
 from soakwatch_agent.context import HostContext, Watch
 from soakwatch_agent.process_match import matcher, pid_of_file, process_info
@@ -86,11 +85,9 @@ class Processes:
 
     def __init__(self, mirror: Mirror, watches: Sequence[Watch]) -> None:
         self._mirror = mirror
-        self._context = HostContext(mirror.root, tuple(watches), searcher=searcher)
+        self._context = HostContext(mirror.root, tuple(watches))
         self._watches = tuple(watches)
-        self._matches = [
-            matcher(watch, frozenset(), searcher) for watch in watches if watch.how in ("name", "glob", "cmdline")
-        ]
+        self._matches = [matcher(watch, frozenset()) for watch in watches if watch.how in ("name", "glob", "cmdline")]
         self._lines: dict[int, StatLine | None] = {}
         self._young: set[int] = set()
         self._named: set[int] = set()

@@ -7,7 +7,6 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
-from soakwatch.core.regex import searcher
 from soakwatch.sources.transport.ssh.linux.linux_processes import Processes, stat_lines
 from soakwatch.sources.transport.ssh.linux.linux_survey import LEDGER_PARTS, SLOW, Survey
 from soakwatch.sources.transport.ssh.linux.mirror import Mirror, files_of
@@ -54,9 +53,7 @@ class Replica:
         self.first = True
         self._mirror = Mirror()
         self._mirror.put("/statvfs", b"")  # without it the probe would ask this machine's filesystems
-        self._context = HostContext(
-            self._mirror.root, tuple(watches), interfaces, tuple(core_folders), searcher=searcher
-        )
+        self._context = HostContext(self._mirror.root, tuple(watches), interfaces, tuple(core_folders))
         self._host = Host(self._context, probes)
         self._mounts = FilesystemProbe(self._context)
         self._notes = ProbeAnswer()
