@@ -18,7 +18,7 @@ except ImportError:  # before Python 3.11
     import sre_constants as ops
     import sre_parse as parser
 
-_MAX_STATES = 2000
+_MAX_STATES = 10_000
 _MAX_KEPT = 100_000  # numbers of states in the sets that are kept: some megabytes
 _END, _LAST_LINE_FEED = "end", "last line feed"  # what may follow instead of a character
 _BEGIN = "begin"

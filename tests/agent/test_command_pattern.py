@@ -50,7 +50,7 @@ def test_the_sets_of_states_that_are_kept_are_bounded() -> None:
     [
         ("java(?= )", r"^cmdline:java\(\?= \) has a look-around, back-reference, condition, atomic group or"),
         (r"(a)\1", "has a look-around"),
-        ("(?:a{1000}){1000}", "has more than 2000 states: repeat fewer times"),
+        ("(?:a{1000}){1000}", "has more than 10000 states: repeat fewer times"),
         ("(", r"^cmdline:\( is not a regular expression: missing \)"),
         ("[[a]", "is not a regular expression: Possible nested set"),
     ],

@@ -136,7 +136,7 @@ def test_what_differs_from_python_is_known(expression: str, text: str, ours: str
         ("a++b", "has a possessive repetition, ++: write + instead"),
         ("(?:a{1000}){1000}", "is not a regular expression of RE2, which runs in linear time: invalid repetition size"),
         ("(?u)a", "is not a regular expression of RE2, which runs in linear time: invalid perl operator: (?u"),
-        (".{400}", " states, and 2000 is the limit: repeat fewer times, or without a number (* or +)"),
+        (".{900}.{900}", " states, and 10000 is the limit: repeat fewer times, or without a number (* or +)"),
         ("a" * 1001, "key has more than 1000 characters: write a shorter one"),
         ("\udc80", "is not a regular expression: it has half of a character"),
         ("(", "is not a regular expression: missing ), unterminated subpattern at position 0"),
