@@ -53,6 +53,19 @@ class Bench:
     at_s: float = field(default_factory=time.monotonic)
     core_s: list[float] = field(default_factory=list)  # busy seconds of each core
     up_s: float = 0.0
+    first_s: float | None = None  # of the questions to the generator, since the bench stands for its cell
+
+    def asked(self) -> None:
+        """The generator is asked now."""
+        self.asked_s = time.monotonic()
+        self.first_s = self.asked_s if self.first_s is None else self.first_s
+
+    @property
+    def connections(self) -> float:
+        """Connections that are open now: none before the generator has opened them."""
+        traits = self.device.traits
+        since_s = 0.0 if self.first_s is None else time.monotonic() - self.first_s
+        return traits.established if since_s >= traits.empty else 0.0
 
     def stand_for(self, words: Mapping[str, str], seed: str) -> None:
         """Switch to another cell: idle generator with its streams, idle device. Raises BadSheetError."""
@@ -60,7 +73,7 @@ class Bench:
             self.advance()
             self.device = DeviceModel(self.sheet, words, seed)
             self.core_s = [0.0] * max(1, round(self.device.traits.cores))
-            self.up_s = 0.0
+            self.up_s, self.first_s = 0.0, None
             self.load_streams()
 
     def load_streams(self) -> None:
@@ -77,7 +90,7 @@ class Bench:
         model.frame, model.line_bps = round(traits.frame), device.line_bps
         model.excess = device.excess if traits.overshoots else lambda: 1.0
         for port in model.ports:
-            port.pps, port.factor = (traits.packets or 0.0) * device.factor / 2 if astf else reached, 1.0
+            port.pps, port.factor = self._astf_pps if astf else reached, 1.0
             port.state = "TX" if astf else "STREAMS"
             port.owner = port.handler = ""
 
@@ -85,6 +98,9 @@ class Bench:
         """Advance by the time that has passed."""
         now = time.monotonic()
         passed, self.at_s = now - self.at_s, now
+        if self.sheet.generator == "astf" and self.device.traits.empty:
+            for side in self.trex.ports:
+                side.pps = self._astf_pps if self.connections else 0.0
         offered = self.offered
         lost = self.device.lost(offered) if self.sheet.generator != "astf" else 0.0
         self.up_s += passed
@@ -98,10 +114,15 @@ class Bench:
         self.trex.loss = lost
         self.trex.advance(passed)
         if self.sheet.generator == "astf":
-            self.trex.cps = self.device.connection_rate()
+            opens = self.connections or not self.device.traits.empty
+            self.trex.cps = self.device.connection_rate() if opens else 0.0
             clients = self.trex.stack["client"]
             clients["tcps_connects"] = clients.get("tcps_connects", 0) + round(self.trex.cps * passed)
-            clients["m_active_flows"] = round(self.device.traits.established)
+            clients["m_active_flows"] = round(self.connections)
+
+    @property
+    def _astf_pps(self) -> float:
+        return (self.device.traits.packets or 0.0) * self.device.factor / 2
 
     @property
     def offered(self) -> float:
@@ -119,14 +140,14 @@ class Bench:
             for core, busy in enumerate(self.core_s):
                 lines.append(f'node_cpu_seconds_total{{cpu="{core}",mode="system"}} {busy:.6f}')
                 lines.append(f'node_cpu_seconds_total{{cpu="{core}",mode="idle"}} {self.up_s - busy:.6f}')
-            used = device.memory()
+            used = device.memory(self.connections)
             lines += [f"node_memory_MemTotal_bytes {4 * device.traits.memory + used:.0f}"]
             lines += [f"node_memory_MemAvailable_bytes {4 * device.traits.memory:.0f}"]
             watts = device.watts(offered)
             if watts is not None:
                 lines.append(f'node_hwmon_power_average_watt{{chip="psu",sensor="power1"}} {watts:.3f}')
             if device.traits.established:
-                lines.append(f"node_nf_conntrack_entries {device.traits.established:.0f}")
+                lines.append(f"node_nf_conntrack_entries {self.connections:.0f}")
             return "\n".join(lines) + "\n"
 
 
@@ -139,7 +160,7 @@ class _AskedTrex(TrexServer):
     def reply(self, body: bytes) -> bytes | None:
         assert self.bench is not None
         with self.bench.lock:
-            self.bench.asked_s = time.monotonic()
+            self.bench.asked()
             self.bench.advance()
             return super().reply(body)
 
@@ -153,7 +174,7 @@ class _AskedPktgen(PktgenServer):
     def answer(self, line: str) -> str:
         assert self.bench is not None
         with self.bench.lock:
-            self.bench.asked_s = time.monotonic()
+            self.bench.asked()
             self.bench.advance()
             return PktgenServer.answer(self, line)
 

@@ -65,6 +65,7 @@ class Traits(BaseModel):
     overshoots: Number = 0  # share of the starts of the generator (trex) that send 35 % more than they should
     connections: Number | None = None  # opened per second
     established: Number = 0  # connections that are open
+    empty: Number = 0  # seconds from the first question to the generator in which no connection is open yet
     cores: Number = 4
     busy: Number = 0  # cores busy at capacity
     polls: bool = False  # they are always busy (poll mode)
@@ -184,11 +185,9 @@ class DeviceModel:
         share = self.busy(offered) / traits.busy if traits.busy else 0.0
         return (idle + (full - idle) * share) * float(self._draws.normal(1, 0.004))
 
-    def memory(self) -> float:
-        """Bytes in use."""
-        return (self.traits.memory + self.traits.per_connection * self.traits.established) * float(
-            self._draws.normal(1, 5e-4)
-        )
+    def memory(self, connections: float) -> float:
+        """Bytes in use with so many open connections."""
+        return (self.traits.memory + self.traits.per_connection * connections) * float(self._draws.normal(1, 5e-4))
 
     def excess(self) -> float:
         """What one start of the generator sends of what it was asked for."""

@@ -199,7 +199,8 @@ def _expression(figure: Figure) -> str:
         ratio = f"{figure.of} / {figure.of} at {figure.along} {figure.to}"
         return f"1 - {ratio}" if figure.cost else ratio
     if isinstance(figure, Per):
-        return f"{figure.of} / {figure.per}, run by run"
+        above = figure.of if figure.less is None else f"({figure.of} - {figure.less})"
+        return f"{above} / {figure.per}, run by run"
     assert isinstance(figure, ExpectedLoss)
     overload = figure.overload
     expected = f"1 - capacity / {overload.offered}"

@@ -53,7 +53,7 @@ def _derived(figure: Derived, cell: Cell, every: Sequence[Cell], known: Known) -
     if isinstance(figure, Share):
         return _share(figure, cell, every, known)
     if isinstance(figure, Per):
-        return _per(known[cell.id][figure.of], known[cell.id][figure.per], figure)
+        return _per(known[cell.id], figure)
     return _expected(figure, cell, every, known)
 
 
@@ -145,24 +145,29 @@ def _relative(parts: tuple[CellFigure, CellFigure], function: Callable[..., floa
     return replace(made, reason=f"nothing to compare with at {at}: {start.reason}", short=_NO_BASE)
 
 
-def _per(of: CellFigure, per: CellFigure, figure: Per) -> CellFigure:
-    """One figure over another, run by run."""
+def _per(here: Mapping[str, CellFigure], figure: Per) -> CellFigure:
+    """One figure over another, less what it is without that, run by run."""
+    of, per = here[figure.of], here[figure.per]
+    parts = [of, per] if figure.less is None else [of, per, here[figure.less]]
     unit = f"{of.unit}/{per.unit}" if per.unit else of.unit
     if per.unit and per.unit == of.unit:
         unit = "1"
     elif of.unit.endswith("/s") and per.unit == "W":  # a rate over a power is a number over an energy
         unit = f"{of.unit.removesuffix('/s')}/J"
-    lacking = next((part for part in (of, per) if not part.by_run), None)
+    if parts[-1].unit and figure.less is not None and parts[-1].unit != of.unit:
+        reason = f"{figure.less} is in {parts[-1].unit}, and {figure.of} in {of.unit}"
+        return CellFigure(unit, of.better, reason=reason, short=NO_READING)
+    lacking = next((part for part in parts if not part.by_run), None)
     if lacking is not None:
         reason = lacking.reason or "it is made of a figure that runs do not have"
         return CellFigure(unit, of.better, reason=reason, short=lacking.short or NO_READING)
-    both = {run: (value, per.by_run[run]) for run, value in of.by_run.items() if run in per.by_run}
-    by_run = {run: a / b for run, (a, b) in both.items() if b}
+    each = {run: [part.by_run[run] for part in parts] for run in of.by_run if all(run in p.by_run for p in parts)}
+    by_run = {run: (a - sum(less)) / b for run, (a, b, *less) in each.items() if b}
     if not by_run:
-        reason, short = (f"{figure.per} is 0", _OVER_ZERO) if both else ("no run has both figures", NO_READING)
+        reason, short = (f"{figure.per} is 0", _OVER_ZERO) if each else ("no run has all of them", NO_READING)
         return CellFigure(unit, of.better, reason=reason, short=short)
     made = level_of(by_run, unit, of.better)
-    reason, short = _lacks((of, per))
+    reason, short = _lacks(parts)
     numbers = made.median, made.low, made.high, by_run, made.n
     return CellFigure(unit, of.better, *numbers, reason, ranked=of.ranked, short=short)
 

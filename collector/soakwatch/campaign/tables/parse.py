@@ -230,7 +230,9 @@ class _Reader:
             return () if overload is None else self._losses(overload)
         if isinstance(shape, Per):
             of, per = self._refer((*path, "figure"), shape.of), self._refer((*path, "per"), shape.per)
-            return (self._put(path, _with(shape, name=shape.name or f"{of} per {per}", of=of, per=per)),)
+            less = None if shape.less is None else self._refer((*path, "less"), shape.less)
+            name = shape.name or (f"{of} per {per}" if less is None else f"{of} less {less} per {per}")
+            return (self._put(path, _with(shape, name=name, of=of, per=per, less=less)),)
         if isinstance(shape, ScaleUp):
             of = self._refer((*path, "scale_up"), shape.of)
             if self._axis((*path, "along"), shape.along) and self._numbers((*path, "along"), shape.along):

@@ -157,10 +157,18 @@ class Share(PlanModel):
 
 
 class Per(PlanModel):
-    """One figure over another: packets per joule, bytes per connection."""
+    """One figure over another: packets per joule, bytes per connection. ``less`` is what the figure above the line is
+    without the one below it: the memory of the device before the first connection."""
 
     of: Annotated[Text, Field(alias="figure", description="figure above the line")]
     per: Annotated[Text, Field(description="figure below the line")]
+    less: Annotated[
+        Text | None,
+        Field(
+            description="figure that is taken off the one above the line, such as the memory of the empty device",
+            examples=['system.memory.usage{phase="baseline"}'],
+        ),
+    ] = None
     name: Name = ""
 
 

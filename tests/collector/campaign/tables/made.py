@@ -28,6 +28,8 @@ UNITS = {
     "load.connection.rate": "{connection}/s",
     "load.loss": "1",
     "imported.power": "W",
+    "system.memory.usage": "By",
+    "load.connections": "{connection}",
 }
 
 
@@ -90,7 +92,7 @@ def titles_of(sheet: Table, kind: str) -> tuple[str, ...]:
 
 def _value(one: Measured, figures: Mapping[str, Values], run: CellRun) -> FigureValue:
     metric = one.spec.metric
-    numbers = figures.get(metric, {}).get(tuple(run.cell.values.values()), ())
+    numbers = figures.get(one.spec.text, figures.get(metric, {})).get(tuple(run.cell.values.values()), ())
     value = numbers[run.repetition - 1] if run.repetition <= len(numbers) else None
     unit = UNITS[metric]
     better = better_of(metric, one.spec.statistic, unit)

@@ -342,3 +342,32 @@ def test_a_vendors_tolerance_is_proven_refuted_or_open(cores: CampaignResult) ->
     assert proven.reason.startswith("proven: the median of 10 runs is 2.38 M connections/s, its interval ")
     assert fail.reason.startswith("refuted: ")
     assert "more run" in still_open.reason
+
+
+def test_memory_per_connection_is_less_the_empty_device() -> None:
+    """4 M connections of 370 bytes beside 1.2 GB that the device takes without any: 370 B, not 670 B, in each run."""
+    empty = 'system.memory.usage{phase="baseline"}'
+    full = [1.2e9 + 370 * 4e6 + noise for noise in (-1e6, 0.0, 1e6)]
+    figures: dict[str, Values] = {
+        "system.memory.usage": {("16",): full, ("1",): [2e9, None, 2e9]},
+        empty: {("16",): [1.2e9 - 1e6, 1.2e9, 1.2e9 + 1e6], ("1",): [None, 1.2e9, 1.2e9]},
+        "load.connections": {("16",): [4e6] * 3, ("1",): [4e6] * 3},
+    }
+    made = result(
+        {"cores": ["1", "16"]},
+        figures,
+        f"""
+figures:
+  - {{figure: system.memory.usage, name: memory}}
+  - {{figure: memory, less: '{empty}', per: load.connections, name: each}}
+  - {{figure: memory, less: load.connections, per: load.connections, name: wrong}}
+tables: [{{rows: cores, columns: figures, figures: [each, wrong]}}]
+""",
+    )
+    one, sixteen = (data.figures["each"] for data in made.cells)
+    assert (sixteen.unit, sixteen.n) == ("By/{connection}", 3)
+    assert sixteen.values == pytest.approx((370, 370, 370))
+    assert one.values == pytest.approx((200,))  # only a run that has all three numbers counts
+    wrong = made.cells[1].figures["wrong"]
+    assert wrong.median is None
+    assert wrong.reason == "load.connections is in {connection}, and memory in By"
