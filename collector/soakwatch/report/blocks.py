@@ -37,8 +37,7 @@ class ReportCell:
     place of the text.
 
     In a column of figures ``mark`` is a word (best) in the colour of the tone; ``beside`` (an interval) and ``note``
-    stand below the text where there is room. ``shade`` is the place of the cell between the worst (0) and the best (1)
-    of the table.
+    stand below the text where there is room. ``shade`` is the number as a share of the largest of its figure.
     """
 
     text: str

@@ -204,7 +204,7 @@ def path_of(canvas: SvgCanvas, curve: Curve) -> str:
             down = False
             continue
         x, y = canvas.x(time_ns), canvas.y(number)
-        canvas.taken += _between(canvas.taken[-1], (x, y)) if down else [(x, y)]
+        canvas.taken += between(canvas.taken[-1], (x, y)) if down else [(x, y)]
         if not down:
             parts.append(f"M{x} {y}")
         elif curve.steps and y != before:
@@ -215,7 +215,7 @@ def path_of(canvas: SvgCanvas, curve: Curve) -> str:
     return "".join(parts)
 
 
-def _between(one: tuple[float, float], other: tuple[float, float]) -> list[tuple[float, float]]:
+def between(one: tuple[float, float], other: tuple[float, float]) -> list[tuple[float, float]]:
     """Points of a straight line, close enough that no letter fits between two of them; the last is ``other``."""
     steps = max(int(math.dist(one, other) // LETTER), 1)
     return [

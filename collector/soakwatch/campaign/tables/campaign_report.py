@@ -13,6 +13,7 @@ from markupsafe import Markup
 from soakwatch.campaign.campaign_model import CellRun
 from soakwatch.campaign.tables.campaign_findings import CampaignFinding
 from soakwatch.campaign.tables.cell_figures import CellData
+from soakwatch.campaign.tables.charts import TableChart, charts_of
 from soakwatch.campaign.tables.result import DEFINITION, CampaignResult, extent_words, verdict_words
 from soakwatch.campaign.tables.sheet import sheets_of
 from soakwatch.campaign.tables.spec import ExpectedLoss, Figure, Measured, Per, ScaleUp, Share
@@ -26,6 +27,7 @@ from soakwatch.report.blocks import (
     Chapter,
     Facts,
     Format,
+    Layout,
     ReportCell,
     ReportColumn,
     Table,
@@ -50,8 +52,8 @@ _METHODS = {
     "interval": "Of the median, 95 %, by order statistics: no distribution is assumed, and six runs are the least "
     "(Hahn and Meeker, Statistical Intervals, 1991; Hoefler and Belli, SC 2015). Ratios of several cells: over the "
     "corners of their intervals, with Bonferroni's correction.",
-    "best, worst": "Only where the interval overlaps that of no other cell of the table; with fewer than six runs the "
-    "range of the runs stands for it.",
+    "best, worst": "Only among cells that differ in the axes that compete (rivals of the table) alone, and where the "
+    "interval overlaps that of no other of them; with fewer than six runs the range of the runs stands for it.",
     "comparison": "Wilcoxon, Mann and Whitney, exact, and two one-sided tests at the margin, corrected for the number "
     "of cells and figures (Holm, 1979).",
 }
@@ -106,7 +108,11 @@ def _chapters(result: CampaignResult, form: Format, link: Link = lambda _: "") -
         began = [run for run in data.runs if run.folder is not None]
         return link(began[0]) if len(began) == 1 else f"#{places[data.cell.id]}" if began else ""
 
-    tables = [table for views in result.tables for table in sheets_of(views, result.spec, address)]
+    tables = [
+        (table, charts)
+        for views in result.tables
+        for table, charts in zip(sheets_of(views, result.spec, address), charts_of(views, result.spec), strict=True)
+    ]
     rows = [_row(data, link, places[data.cell.id]) for data in result.cells]
     runs = Table("The runs of each cell", _RUNS, rows, HTML)
     figures = [(result.spec.words(figure.name), _expression(figure)) for figure in result.spec.figures]
@@ -115,12 +121,19 @@ def _chapters(result: CampaignResult, form: Format, link: Link = lambda _: "") -
     chapters = (
         Chapter("verdict", "", _verdict(result)),
         Chapter("findings", "Findings", _findings(result.findings)),
-        *(Chapter(f"table-{number}", table.caption, (table,)) for number, table in enumerate(tables, 1)),
+        *(
+            Chapter(f"table-{number}", table.caption, (*map(_drawn, charts), table))
+            for number, (table, charts) in enumerate(tables, 1)
+        ),
         Chapter("runs", "Runs", (runs,), opened=len(rows) <= _FEW),
         Chapter("how", "How it was computed", (methods, definition), opened=False),
     )
     shown = [replace(chapter, blocks=shown_in(chapter.blocks, form)) for chapter in chapters]
     return [chapter for chapter in shown if chapter.blocks]
+
+
+def _drawn(chart: TableChart) -> Layout:
+    return Layout("table_chart", lambda: {"chart": chart})
 
 
 def _verdict(result: CampaignResult) -> tuple[Banner | Facts | Text, ...]:

@@ -262,6 +262,9 @@ class _Reader:
         figures = [] if shape.figure is None else [self._name((*path, "figure"), shape.figure)]
         figures += [self._name((*path, "figures", index), name) for index, name in enumerate(shape.figures)]
         self._where(path, shape.where)
+        for index, name in enumerate(shape.rivals):
+            place = (*path, "rivals", index) if (*path, "rivals", index) in self.document.values else (*path, "rivals")
+            known = self._axis(place, name) and known
         return None if not known or twice is not None else _with(shape, figures=tuple(figures))
 
     def _limit(self, path: Path, value: Plain) -> Limit | LossLimit | None:

@@ -1,5 +1,5 @@
 """Tables over the axes of a campaign: rows, columns, and a view for each combination of the other axes; the best and
-the worst of the cells of a table, where their intervals tell them apart."""
+the worst of those cells of a table that can be compared, where their intervals tell them apart."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Key = tuple[str, ...]
 @dataclass(frozen=True, slots=True)
 class Entry:
     """What stands at a row and a column: ``verdict`` or ``figure`` of the cell ``data``. ``data`` is None where the
-    matrix excludes the cell. ``shade`` is the place between the worst (0) and the best (1) of the table."""
+    matrix excludes the cell. ``shade`` is the number as a share of the largest of its figure in the view."""
 
     name: str
     data: CellData | None
@@ -57,7 +57,7 @@ class View:
     """Two axes (or lists of axes) of a table, with the ``entries`` by the values of rows and columns.
 
     ``of`` are the values of the other axes. ``figure`` is the figure that is shown, empty where rows or columns are
-    figures.
+    figures. ``rivals`` are the axes whose values compete for best and worst; without any nothing is marked.
     """
 
     title: str
@@ -69,6 +69,7 @@ class View:
     columns: tuple[Key, ...]
     entries: Mapping[tuple[Key, Key], Entry]
     shows: tuple[str, ...] = ("interval",)
+    rivals: tuple[str, ...] = ()
 
     def entry(self, row: Key, column: Key) -> Entry:
         """The entry at a row and a column."""
@@ -111,7 +112,17 @@ def _view(
         for column in columns:
             name = figure or _named(row, table.rows) or _named(column, table.columns)
             entries[row, column] = _entry(name, placed.get((row, column)))
-    return View(table.title, figure, of, table.rows, table.columns, rows, columns, _marked(entries), table.shows)
+    rivals = table.rivals or _rivals(table, cells)
+    marked = _marked(entries, rivals)
+    return View(table.title, figure, of, table.rows, table.columns, rows, columns, marked, table.shows, rivals)
+
+
+def _rivals(table: TableSpec, cells: Sequence[CellData]) -> tuple[str, ...]:
+    """The only axis of a table with more than one value. Of two axes one may be the question (a size, a load) and not
+    a rival: nobody but the file knows."""
+    axes = [axis for axis in (*table.rows, *table.columns) if axis != FIGURES]
+    several = [axis for axis in axes if len({data.cell.values.get(axis) for data in cells}) > 1]
+    return tuple(several) if len(several) == 1 else ()
 
 
 def _entry(name: str, data: CellData | None) -> Entry:
@@ -122,12 +133,19 @@ def _entry(name: str, data: CellData | None) -> Entry:
     return Entry(name, data, data.figures.get(name))
 
 
-def _marked(entries: Mapping[tuple[Key, Key], Entry]) -> dict[tuple[Key, Key], Entry]:
-    """The entries with their marks and shades, each figure compared with itself alone."""
+def _marked(entries: Mapping[tuple[Key, Key], Entry], rivals: Sequence[str]) -> dict[tuple[Key, Key], Entry]:
+    """The entries with their marks and shades, each figure compared with itself alone, and only among the rivals."""
     made = dict(entries)
     for name in {entry.name for entry in entries.values()}:
         figures = {key: e.figure for key, e in entries.items() if e.name == name and e.figure is not None}
-        found, shades = marks(figures), _shades(figures)
+        groups: dict[Hashable, dict[tuple[Key, Key], CellFigure]] = {}
+        for key, cell in figures.items() if rivals else ():
+            data = entries[key].data
+            values = {} if data is None else data.cell.values
+            alike = tuple((axis, value) for axis, value in values.items() if axis not in rivals)
+            groups.setdefault(alike, {})[key] = cell
+        found = {key: mark for group in groups.values() for key, mark in marks(group).items()}
+        shades = _shades(figures)
         for key, cell in figures.items():
             entry = entries[key]
             made[key] = Entry(entry.name, entry.data, cell, None, found.get(key, ""), shades.get(key))
@@ -135,15 +153,12 @@ def _marked(entries: Mapping[tuple[Key, Key], Entry]) -> dict[tuple[Key, Key], E
 
 
 def _shades(figures: Mapping[tuple[Key, Key], CellFigure]) -> dict[tuple[Key, Key], float]:
-    rivals = {key: cell for key, cell in figures.items() if cell.better and cell.ranked}
-    known = {key: cell.median for key, cell in rivals.items() if cell.median is not None}
-    if len(set(known.values())) < 2:
+    """Each number as a share of the largest; none where there is nothing to compare."""
+    known = {key: cell.median for key, cell in figures.items() if cell.median is not None}
+    most = max(known.values(), default=0.0)
+    if len(known) < 2 or most <= 0:
         return {}
-    low, high = min(known.values()), max(known.values())
-    if not apart(rivals[min(known, key=known.__getitem__)], rivals[max(known, key=known.__getitem__)]):
-        return {}  # shades of what cannot be told apart would show a difference that is none
-    up = next(iter(figures[key].better for key in known)) == "higher"
-    return {key: ((value - low) if up else (high - value)) / (high - low) for key, value in known.items()}
+    return {key: max(0.0, value) / most for key, value in known.items()}
 
 
 def _key(cell: Cell, axes: Iterable[str], figure: str = "") -> Key:

@@ -26,7 +26,7 @@ def sheets_of(
 
     ``address`` is where a cell leads on the page.
     """
-    scales = _scales(views)
+    scales = scales_of(views)
     return tuple(_sheet(view, spec, scales, address) for view in views)
 
 
@@ -59,12 +59,15 @@ def _needed(values: Iterable[float]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Shown:
+class Shown:
+    """How the numbers of a figure are shown in a table and its charts."""
+
     scale: Scale
     decimals: int
 
 
-def _scales(views: Sequence[View]) -> dict[str, _Shown]:
+def scales_of(views: Sequence[View]) -> dict[str, Shown]:
+    """The scale of each figure in the views of a table."""
     by_name: dict[str, list[CellFigure]] = {}
     for view in views:
         for entry in view.entries.values():
@@ -74,7 +77,7 @@ def _scales(views: Sequence[View]) -> dict[str, _Shown]:
     for name, cells in by_name.items():
         medians = [cell.median for cell in cells if cell.median is not None]
         scale = _scale(cells[0].unit, medians)
-        shown[name] = _Shown(scale, _needed(value * scale.factor for value in medians))
+        shown[name] = Shown(scale, _needed(value * scale.factor for value in medians))
     return shown
 
 
@@ -86,7 +89,7 @@ def _scale(unit: str, values: Sequence[float]) -> Scale:
     return small if fits and min(sizes) * large.factor < 1 else large
 
 
-def _sheet(view: View, spec: TablesSpec, scales: Mapping[str, _Shown], address: Callable[[CellData], str]) -> Table:
+def _sheet(view: View, spec: TablesSpec, scales: Mapping[str, Shown], address: Callable[[CellData], str]) -> Table:
     def heading(name: str) -> str:
         label = scales[name].scale.label if name in scales else ""
         return f"{spec.words(name)} ({label})" if label else spec.words(name)
@@ -123,7 +126,7 @@ def _sheet(view: View, spec: TablesSpec, scales: Mapping[str, _Shown], address: 
         columns,
         rows,
         brief=None,
-        note="The bar and the shade go from the worst (none) to the best (full)." if shaded else "",
+        note="The bar and the shade go from 0 to the largest number of a figure." if shaded else "",
         across=" · ".join(axis for axis in view.column_axes if axis != FIGURES),
         footnotes=tuple(
             f"{why} ({'; '.join(whose) if len(whose) <= _FEW_CELLS else f'{len(whose)} cells'})"
@@ -134,7 +137,7 @@ def _sheet(view: View, spec: TablesSpec, scales: Mapping[str, _Shown], address: 
 
 
 def _cell(
-    entry: Entry, view: View, scales: Mapping[str, _Shown], address: Callable[[CellData], str]
+    entry: Entry, view: View, scales: Mapping[str, Shown], address: Callable[[CellData], str]
 ) -> tuple[ReportCell, str]:
     """A cell, and in full what is missing in it."""
     if entry.absent:
@@ -184,6 +187,15 @@ def _cut(note: str) -> str:
     return cut_to(note, _MOST_NOTE)
 
 
+def _among(view: View) -> str:
+    """Who competes with whom, where not all cells of the view do."""
+    axes = [axis for axis in (*view.row_axes, *view.column_axes) if axis != FIGURES and axis not in view.rivals]
+    several = [
+        axis for axis in axes if len({e.data.cell.values.get(axis) for e in view.entries.values() if e.data}) > 1
+    ]
+    return f" {' and '.join(view.rivals)} of each {', '.join(several)}" if several else ""
+
+
 def _legend(view: View) -> tuple[str, ...]:
     """What the numbers and signs of the view mean, as far as they occur in it."""
     entries = [entry for entry in view.entries.values() if not entry.absent and entry.figure is not None]
@@ -202,7 +214,10 @@ def _legend(view: View) -> tuple[str, ...]:
         lines.append("low–high: lowest and highest run" + ("" if "range" in view.shows else ", fewer than 6"))
     if any(entry.mark for entry in entries):
         far = "more than 1 % from the next value (one run a cell)" if counts == [1] else "the intervals do not overlap"
-        lines.append(f"best, worst: {far}")
+        lines.append(f"best, worst{_among(view)}: {far}")
+    elif not view.rivals:
+        if len(entries) > 1 and any(figure.better for figure in figures):
+            lines.append("no best and worst: the key rivals of the table names the axes whose values compete")
     elif len(entries) > 1 and any(figure.better for figure in figures) and view.figure != VERDICT:
         why = "of one run each, within 1 % of the next" if counts == [1] else "the intervals overlap"
         lines.append(f"no best and worst: {why}")

@@ -217,7 +217,7 @@ Figure = Measured | Derived
 class TableSpec(PlanModel):
     """One table. ``rows`` and ``columns`` are axes, or ``figures``; each combination of the axes that are in neither
     is a view of its own. ``figures`` are names, ``verdict`` among them; ``figure`` is how a file may name a single one.
-    ``show`` is what stands beside the median."""
+    ``show`` is what stands beside the median; best and worst are those among ``rivals``."""
 
     rows: Annotated[Several, Field(description="axes, or figures, from top to bottom")]
     columns: Annotated[Several, Field(description="axes, or figures, from left to right")]
@@ -227,6 +227,14 @@ class TableSpec(PlanModel):
     ] = ()
     title: Annotated[str, Field(description="heading; default: what it shows")] = ""
     where: Where = Field(default_factory=dict)
+    rivals: Annotated[
+        Several,
+        Field(
+            description="axes whose values compete for best and worst, at the same values of the others; default: "
+            "the only axis of the table that has more than one value",
+            examples=["device"],
+        ),
+    ] = ()
     show: Annotated[
         list[Literal["interval", "range", "runs"]] | None,
         Field(description="what stands beside the median; default: [interval]"),

@@ -216,7 +216,7 @@ figures:
   - {figure: load.rx.packet.rate, name: received, ceiling: {axis: device, of: cable, within: 2%}}
   - {name: cost, share_of: received, along: config, to: bridge, cost: true}
 tables:
-  - {rows: device, columns: config, figures: received}
+  - {rows: device, columns: config, figures: received, rivals: [device, config]}
   - {rows: profile, columns: config, figures: cost, where: {device: fw-a}}
 """,
     )

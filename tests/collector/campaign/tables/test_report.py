@@ -27,7 +27,7 @@ figures:
   - {{figure: load.rx.packet.rate, name: received}}
   - load.loss
 tables:
-  - {{rows: size, columns: load}}
+  - {{rows: size, columns: load, rivals: [size, load]}}
 """
 STEPS = (0.996, 0.998, 0.999, 1.0, 1.001, 1.002, 1.004)
 
