@@ -62,15 +62,15 @@ def owned_by_kernel_counts(
     page: int,
     *,
     socket_page: int,
-    stacks_of_vmalloc: Optional[int] = None,
+    stacks_in_vmalloc: bool = True,
     page_pools: Optional[int] = None,
 ) -> Owned:
     """Divides MemTotal among its owners. Raises ValueError if /proc/meminfo lacks one of those that hold most.
 
     Each page counts once: shared memory is in Cached, System V, memfd and tmpfs are shared memory; the kernel's stacks
-    are allocated by vmalloc (``stacks_of_vmalloc`` bytes of it; None: all of them, as kernels of today do); mapped swap
-    cache is in AnonPages; TCP buffers and ``page_pools`` are pages without another counter, so they are never more than
-    what the others leave. ``socket_page`` is the size of a page in the text on sockets.
+    are allocated by vmalloc on kernels of today (``stacks_in_vmalloc``); mapped swap cache is in AnonPages; TCP buffers
+    and ``page_pools`` are pages without another counter, so they are never more than what the others leave.
+    ``socket_page`` is the size of a page in the text on sockets.
     """
     info = parse_keyed_kib(counts.meminfo)
     missing = [key for key in _NEEDED if key not in info]
@@ -83,7 +83,7 @@ def owned_by_kernel_counts(
         owned["slab"] = info["Slab"]
     if "VmallocUsed" in info:
         stacks = min(info.get("KernelStack", 0), info["VmallocUsed"])
-        owned["vmalloc"] = max(info["VmallocUsed"] - (stacks if stacks_of_vmalloc is None else stacks_of_vmalloc), 0)
+        owned["vmalloc"] = info["VmallocUsed"] - (stacks if stacks_in_vmalloc else 0)
     if "SecPageTables" in info:
         owned["page_tables"] = owned.get("page_tables", 0) + info["SecPageTables"]
     if "Hugetlb" not in info and "Hugepagesize" in info:

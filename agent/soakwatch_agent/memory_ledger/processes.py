@@ -15,7 +15,7 @@ STATMS = "/statms"
 """The file of a mirrored machine with statm and comm of all its processes, as ``grep`` prints them."""
 MAPPINGS_OF = "/mappings/{}"
 """The file of a mirrored machine with the sizes that smaps of a process has; psutil would take smaps for the whole."""
-_SMALL = 1 << 20  # smaller processes are read each ``_TURNS``-th time
+_SMALL = 4 << 20  # smaller processes are read each ``_TURNS``-th time
 _TURNS = 5
 _FORGET_S = 600.0  # kernel threads and names are looked at again, for their pids may be others' by now
 
@@ -46,7 +46,7 @@ def parse_statms(text: str, page: int) -> Dict[int, ProcessMemory]:
 class ProcessMemories:
     """Reads the memory of all processes; keeps from time to time what does not change fast.
 
-    Exact each time: statm of processes with a MiB of their own memory or more, of the others each fifth time. A page
+    Exact each time: statm of processes with 4 MiB of their own memory or more, of the others each fifth time. A page
     that a child shares with its parent after a fork counts in both, until smaps of one of them was read: from then on
     its share counts. smaps walks the process's page tables, so it is read only within a budget.
     """
@@ -99,21 +99,21 @@ class ProcessMemories:
 
     def _one(self, pid: int) -> Optional[ProcessMemory]:
         try:
-            text = read_text(f"{self._proc}/{pid}/statm")
+            text = _line(f"{self._proc}/{pid}/statm")
         except OSError:
             return None  # it is gone
         if text.startswith("0 "):
             self._kernel.add(pid)
             return None
         anonymous, other = anonymous_of_statm(text, self._page)
-        name = self._names.get(pid) if anonymous < _SMALL else None  # a program that grows may have been named late
-        if name is None:
+        name = self._names.get(pid)
+        if name is None or not (pid + self._turn) % _TURNS:  # a program gets its name late
             name = self._names[pid] = self._name(pid)
         return ProcessMemory(pid, name, anonymous, other, None, looked=False)
 
     def _name(self, pid: int) -> str:
         try:
-            text = read_text(f"{self._proc}/{pid}/stat")
+            text = _line(f"{self._proc}/{pid}/stat")
             return clean(text[text.index("(") + 1 : text.rindex(")")])
         except (OSError, ValueError):
             return "?"
@@ -158,14 +158,32 @@ class ProcessMemories:
         return each.anonymous if looked is None else abs(each.anonymous - looked[1])
 
 
+def _line(path: str) -> str:
+    """A line of the kernel in one reading, cut where it is long. Raises OSError."""
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(fd, 256).decode("utf-8", "surrogateescape")
+    finally:
+        os.close(fd)
+
+
 def by_name(processes: Iterable[ProcessMemory], most: int) -> Dict[str, int]:
-    """The own memory of all processes of a name; together at most ``most`` bytes, for what forks share counts twice.
+    """The own memory of all processes of a name, together at most ``most`` bytes.
+
+    What forks share counts twice: it is taken from the processes whose smaps was not read, by their size.
 
     >>> by_name([ProcessMemory(pid, "a", 60, 0, None, looked=False) for pid in (1, 2)], 100)
     {'a': 100}
     """
+    every = list(processes)
+    known = sum(each.anonymous for each in every if each.mappings is not None)
+    guessed = sum(each.anonymous for each in every if each.mappings is None)
+    left = max(most - known, 0)
     sums: Dict[str, int] = {}
-    for each in processes:
-        sums[each.name] = sums.get(each.name, 0) + each.anonymous
-    total = sum(sums.values())
+    for each in every:
+        size = each.anonymous
+        if each.mappings is None and guessed > left:
+            size = size * left // guessed
+        sums[each.name] = sums.get(each.name, 0) + size
+    total = sum(sums.values())  # they were not all read at the same time
     return {name: size * most // total for name, size in sums.items()} if total > most else sums

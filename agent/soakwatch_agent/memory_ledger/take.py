@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Dict, FrozenSet, Iterable, Mapping, Optional, Set, Tuple
+from typing import Callable, Dict, FrozenSet, Iterable, Mapping, Optional, Set, Tuple, TypeVar
 
 from soakwatch_agent.context import SECOND, HostContext
 from soakwatch_agent.memory_ledger.kernel_counts import KernelCounts, owned_by_kernel_counts
 from soakwatch_agent.memory_ledger.ledger import Ledger, ProcessMemory
 from soakwatch_agent.memory_ledger.parts import (
+    Slab,
     Vmalloc,
     parse_allocinfo,
     parse_slabinfo,
@@ -24,10 +25,11 @@ LEDGER_S, MIRRORED_PARTS_S = 60, 300
 """How often a ledger is taken, and how often, of a machine that is mirrored, the expensive files are mirrored."""
 PAGE_SIZE = "/pagesize"
 """The file of a mirrored machine with the size of its pages."""
+T = TypeVar("T")
 _EARLY = 0.95  # a poll that comes a little early still counts
-_SHARE = 50_000  # a file that takes 5 ms of CPU to read is read every 250 s: 1/50,000 of the time
+_SHARE = 100_000  # a file that takes 3 ms of CPU is read every 5 minutes: 1/100,000 of the time
 _SMAPS_NS = 1_000_000  # CPU time for smaps in one ledger
-_SMAPS_SHARE = 30_000
+_SMAPS_SHARE = 80_000
 _IN_MEMORY = frozenset(["tmpfs", "devtmpfs"])  # ramfs is page cache
 
 
@@ -58,7 +60,7 @@ class LedgerReader:
         share, least_s = (_SHARE, LEDGER_S) if context.real else (0, MIRRORED_PARTS_S)
         self._turns = {name: _Turns(share, least_s) for name in ("slab", "vmalloc", "sites")}
         self._smaps = _Turns(_SMAPS_SHARE)
-        self._stacks: Optional[int] = None
+        self._stacks: Optional[bool] = None
         self._reclaimable: Dict[str, bool] = {}
         self._unread: Dict[str, str] = {}
 
@@ -69,15 +71,14 @@ class LedgerReader:
         /proc/meminfo.
         """
         parts: Dict[str, Mapping[str, int]] = {}
-        vmalloc = self._expensive("vmalloc", "/proc/vmallocinfo", now_ns, full=full)
-        if vmalloc is not None:
-            callers: Vmalloc = parse_vmallocinfo(vmalloc, self._page)
-            parts["vmalloc"], self._stacks = callers.by_caller, callers.stacks
-        slab = self._expensive("slab", "/proc/slabinfo", now_ns, full=full)
-        if slab is not None:
-            caches = parse_slabinfo(slab, self._page, self._given_back(slab))
+        turn = None if full else now_ns
+        callers = self._in_turn(turn, "vmalloc", "/proc/vmallocinfo", self._parse_vmalloc)
+        if callers is not None:
+            parts["vmalloc"], self._stacks = callers.by_caller, callers.stacks > 0
+        caches = self._in_turn(turn, "slab", "/proc/slabinfo", self._parse_slab)
+        if caches is not None:
             parts["slab"], parts["reclaimable_slab"] = caches.fixed, caches.reclaimable
-        sites = self._expensive("sites", "/proc/allocinfo", now_ns, full=full)
+        sites = self._in_turn(turn, "sites", "/proc/allocinfo", parse_allocinfo)
         owned = owned_by_kernel_counts(
             KernelCounts(
                 read_text(self._context.path("/proc/meminfo")),
@@ -87,7 +88,7 @@ class LedgerReader:
             ),
             self._page,
             socket_page=os.sysconf("SC_PAGE_SIZE"),  # the file of a mirrored machine is in pages of this one
-            stacks_of_vmalloc=self._stacks,
+            stacks_in_vmalloc=self._stacks is not False,
         )
         parts["shared"] = self._shared(owned.by_owner.get("shared", 0))
         processes = self._read_processes(now_ns, full=full, first=first)
@@ -99,7 +100,7 @@ class LedgerReader:
             owned.left,
             parts,
             tuple(sorted(processes or (), key=lambda each: -each.anonymous)),
-            None if sites is None else parse_allocinfo(sites),
+            sites,
             dict(self._unread),
         )
 
@@ -117,21 +118,28 @@ class LedgerReader:
             self._smaps.took(now_ns, time.thread_time_ns() - begun)
         return tuple(found.values())
 
-    def _expensive(self, owner: str, path: str, now_ns: int, *, full: bool) -> Optional[str]:
-        """The text of a file, if it is due and can be read."""
+    def _in_turn(self, now_ns: Optional[int], owner: str, path: str, parse: Callable[[str], T]) -> Optional[T]:
+        """What an expensive file says, if it is due (None: always) and can be read."""
         turns = self._turns[owner]
-        if not (full or turns.due(now_ns)):
+        if now_ns is not None and not turns.due(now_ns):
             return None
         begun = time.thread_time_ns()
         try:
-            text: Optional[str] = read_text(self._context.path(path))
+            parsed: Optional[T] = parse(read_text(self._context.path(path)))
             self._unread.pop(owner, None)
         except OSError as error:
-            text = None
+            parsed = None
             root = "; it needs root" if isinstance(error, PermissionError) or self._context.denied(error) else ""
             self._unread[owner] = f"{path} cannot be read: {self._context.why(error)}{root}"
-        turns.took(now_ns, 2 * (time.thread_time_ns() - begun))  # and as much to parse it
-        return text
+        if now_ns is not None:
+            turns.took(now_ns, time.thread_time_ns() - begun)
+        return parsed
+
+    def _parse_vmalloc(self, text: str) -> Vmalloc:
+        return parse_vmallocinfo(text, self._page)
+
+    def _parse_slab(self, text: str) -> Slab:
+        return parse_slabinfo(text, self._page, self._given_back(text))
 
     def _text(self, path: str) -> str:
         try:
