@@ -24,6 +24,7 @@ _EXAMPLES = """examples:
   soakwatch-agent --interval 1s --process nginx          a line a second, with every nginx
   soakwatch-agent --process 'snort*' --process pidfile:/run/bgpd.pid --process 'cmdline:java.*broker'
   soakwatch-agent --root recorded --once --count 2       two polls of a recorded machine, without waiting
+  soakwatch-agent --once --probe ledger                  who owns the memory: all of it by owner, in bytes
   soakwatch-agent --fingerprint                          what this machine is, as JSON
   soakwatch-agent run --help                             as a service: also serve, attach, status, stop
 """
@@ -84,9 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--interface", action="append", metavar="GLOB", help="only these network interfaces (repeatable)")
     add("--core-folder", action="append", default=[], metavar="DIR", help="folder with core files (repeatable)")
-    add(
-        "--probe", action="append", metavar="NAME", help="only this probe (repeatable); --probe=-NAME: all but this one"
-    )
+    add("--probe", action="append", metavar="NAME", help="only this probe (repeatable); --probe=-NAME: all but it")
     add("--version", action="store_true", help="print the agent's version and exit")
     add("--list", action="store_true", help="list the probes and their metrics")
     add("--fingerprint", action="store_true", help="print what the machine is, as JSON, and exit")

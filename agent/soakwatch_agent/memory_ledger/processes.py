@@ -16,7 +16,7 @@ STATMS = "/statms"
 MAPPINGS_OF = "/mappings/{}"
 """The file of a mirrored machine with the sizes that smaps of a process has; psutil would take smaps for the whole."""
 _SMALL = 4 << 20  # smaller processes are read each ``_TURNS``-th time
-_TURNS = 5
+_TURNS = 10
 _FORGET_S = 600.0  # kernel threads and names are looked at again, for their pids may be others' by now
 
 
@@ -46,7 +46,7 @@ def parse_statms(text: str, page: int) -> Dict[int, ProcessMemory]:
 class ProcessMemories:
     """Reads the memory of all processes; keeps from time to time what does not change fast.
 
-    Exact each time: statm of processes with 4 MiB of their own memory or more, of the others each fifth time. A page
+    Exact each time: statm of processes with 4 MiB of their own memory or more, of the others each tenth time. A page
     that a child shares with its parent after a fork counts in both, until smaps of one of them was read: from then on
     its share counts. smaps walks the process's page tables, so it is read only within a budget.
     """
