@@ -62,7 +62,7 @@ FAMILIES: Final[Mapping[str, EventKind]] = {
     **dict.fromkeys(("load", "module"), replace(_SEEN, explains=True)),
     **dict.fromkeys(("recorder", "source"), _WATCHING),
     "phase": replace(_SEEN, origin=Origin.RUN),
-    **dict.fromkeys(("hook", "script", "event", "notify"), _ADMIN),
+    **dict.fromkeys(("hook", "script", "event", "notify", "diagnose"), _ADMIN),
     **dict.fromkeys(("capacity", "terminal"), replace(_ADMIN, explains=False)),
 }
 """How kinds outside the catalogue are treated, by the word before their first dot."""
@@ -213,6 +213,8 @@ CATALOGUE: Final[tuple[EventKind, ...]] = (
     _entry("event.skipped", "a planned event was skipped", _OWN),
     _entry("script.failed", "the command of a planned event failed", _OWN),
     _entry("hook.failed", "a hook failed", _OWN),
+    _entry("diagnose.look", "a look at a process under suspicion was taken, and for how long it stood", _OWN),
+    _entry("diagnose.failed", "a look at a process under suspicion could not be taken", _OWN),
     _entry("notify.sent", "a message was sent", _OWN),
     _entry("notify.failed", "a message could not be sent", _OWN),
     _entry("terminal.lost", "standard output or error was lost; the run went on", _OWN),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Run": ("demo", "init", "check", "run", "event", "stop", "resume"),
     "Look": ("ps", "watch", "open", "serve", "runs", "report", "figures"),
-    "Judge": ("judge", "import", "rules", "drill"),
+    "Judge": ("judge", "diagnose", "import", "rules", "drill"),
     "Many runs": ("campaign", "compare", "trend", "archive", "query"),
     "Lab server": ("submit", "queue", "token"),
     "Devices and generators": ("probe", "profiles", "pollers", "loads", "metrics", "agent", "calibrate"),
@@ -28,6 +28,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("new", "create", "generate", "wizard", "template"), ("init",)),
     **dict.fromkeys(("analyse", "analyze", "evaluate", "rejudge", "replay", "verdict"), ("judge",)),
     **dict.fromkeys(("diff",), ("compare",)),
+    **dict.fromkeys(("heap", "profile", "memory", "leak"), ("diagnose",)),
     **dict.fromkeys(("web", "ui", "server", "gui"), ("serve", "open")),
     **dict.fromkeys(("schedule", "enqueue", "cron", "at"), ("submit",)),
     **dict.fromkeys(("jobs", "schedules"), ("queue",)),

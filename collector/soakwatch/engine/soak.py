@@ -16,6 +16,7 @@ from soakwatch.core.redaction import redaction_of
 from soakwatch.engine.backfill import SENTENCE, backfill
 from soakwatch.engine.baseline_freeze import Freezing
 from soakwatch.engine.context import RunContext
+from soakwatch.engine.diagnosing import Diagnosing
 from soakwatch.engine.fingerprints import Fingerprinting
 from soakwatch.engine.hooks.setup import base_environment, hooks_of
 from soakwatch.engine.live_judging import LiveJudging
@@ -63,6 +64,7 @@ class Soak:
         self._driver = PhaseDriver(context, self._out, clock.now_ns, scripts)
         self._probe = ObserverProbe(plan.observer, context.start_ns, self._driver.phases, self._out, clock.now_ns)
         self.hooks = hooks_of(plan, folder, notes, clock.now_ns, context.live_findings, promises, machine.command)
+        self._diagnosing = Diagnosing(plan, folder, notes, redaction, clock.now_ns)
         self._labels = LabelReader(LabelSite(plan, folder, environment, redaction), self._out, clock.now_ns)
         self.notifying = notifying_of(
             plan, folder, context.start_ns, clock.now_ns, resumed=context.resumed, promises=promises
@@ -123,6 +125,7 @@ class Soak:
             stack.push_async_callback(self._live.close)
             stack.push(self._close_notifying)
             stack.push_async_callback(self.hooks.finish, 0.0)  # in case of an exception
+            stack.push_async_callback(self._diagnosing.close)
             stack.push_async_callback(self._driver.scripts.end)
             stack.push_async_callback(self._driver.capacity.close)
             stack.push_async_callback(self._labels.close)
@@ -143,6 +146,7 @@ class Soak:
             await self._commit()
             self._sources.first_polls.check()
             await self._note_polled(end_ns)
+            await self._finish_diagnosing()
             await self._backfill(end_ns)
             await self._finish_fingerprints(end_ns)
             await self._finish_hooks()
@@ -221,6 +225,7 @@ class Soak:
             with contextlib.suppress(RecordFullError):  # the next batch reports the full disk
                 await self._heartbeat.beat(self._clock.now_ns())
         await self._fingerprints.tick(self._sources.reporters)
+        self._diagnosing.tick()
         self._live.wake(only_for_polls=True)
         await self._read_events()
 
@@ -281,6 +286,7 @@ class Soak:
         findings = self._live.findings
         self._sources.triggers.on_findings(findings, judged_ns)
         self.hooks.on_findings(findings)
+        self._diagnosing.on_findings(findings, self.end_ns)
         self.notifying.on_findings(findings)
         await self._live.record(judged_ns)
         if self._live.ends_the_run:
@@ -303,6 +309,12 @@ class Soak:
         self._doing = "asking the targets what they are"
         await self._fingerprints.finish(self._sources.reporters, end_ns)
         self._doing = ""
+
+    async def _finish_diagnosing(self) -> None:
+        if self._diagnosing.busy:
+            self._doing = "taking the last looks at processes under suspicion"
+            await self._diagnosing.finish()
+            self._doing = ""
 
     async def _finish_hooks(self) -> None:
         self._doing = "waiting for the hooks"

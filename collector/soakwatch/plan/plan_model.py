@@ -20,6 +20,7 @@ from soakwatch.core.text import prefixed
 from soakwatch.core.units import plan_seconds, seconds
 from soakwatch.core.validation import problems
 from soakwatch.core.yaml import Document, Path, Plain, Problem, dump, parse, placeless, plan_error
+from soakwatch.plan.diagnose_plan import Diagnose
 from soakwatch.plan.event_plan import Events
 from soakwatch.plan.fleet_plan import unfolded
 from soakwatch.plan.hook import Hooks, StopOnFail
@@ -37,7 +38,7 @@ from soakwatch.plan.tenant_plan import Tenants
 from soakwatch.plan.web import DEFAULT_WEB, Web
 
 _OF_THE_RUN = frozenset(
-    ("phases", "events", "start", "hooks", "notify", "stop_on_fail", "reference", "baseline", "sinks")
+    ("phases", "events", "start", "hooks", "notify", "stop_on_fail", "reference", "baseline", "sinks", "diagnose")
 )
 _PASSWORD_IN_URL = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9._]+")
@@ -77,6 +78,9 @@ class PlanKeys(PlanModel):
     observer: Annotated[
         Observer, Field(description="pauses of polls, by which is found what they cost the devices")
     ] = None
+    diagnose: Annotated[Diagnose, Field(description="what is taken of a process under suspicion; default: nothing")] = (
+        None
+    )
     labels: Annotated[
         Labels, Field(description="by what runs are found and compared: a text, or where it is read at the start")
     ] = ()

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from soakwatch.core.event_kinds import ACKNOWLEDGED, IDENTITY, LABEL_UNREAD, WINDOW
 from soakwatch.core.formatting import natural, quantity, utc
+from soakwatch.diagnose.kept import looks_of
+from soakwatch.diagnose.look import Look
 from soakwatch.judge.attribution import unlabelled
 from soakwatch.judge.capacity import REPEATED, TRIAL
 from soakwatch.judge.verdict import Verdict
@@ -18,6 +20,7 @@ from soakwatch.report.plots import Drawing
 from soakwatch.runs.previous import PreviousRun, previous_run, written_run
 from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, FindingName
+from soakwatch_model.sample import object_labels
 from soakwatch_model.window import Window
 
 POINTS = 2000
@@ -57,6 +60,7 @@ class Page:
     finding_anchors: dict[int, str] = field(default_factory=dict)  # the elements of findings (by id), for links
     cause_anchors: dict[int, str] = field(default_factory=dict)  # the elements of causes (by index), for links
     glances: dict[SeriesKey, Glance] = field(default_factory=dict)  # of series that were read whole
+    looks: tuple[Look, ...] = ()  # at processes under suspicion
     _curves: dict[tuple[SeriesKey, int], Curve] = field(default_factory=dict)
     _drawings: list[Drawing] = field(default_factory=list)
 
@@ -117,6 +121,20 @@ class Page:
         """The flight-recorder captures that relate to a finding."""
         return tuple(capture for capture in self.captures if capture.shows(finding))
 
+    def looks_for(self, finding: Finding) -> tuple[Look, ...]:
+        """The looks at the process of a finding; of the host as a whole all that were taken for it."""
+        process = object_labels(finding.object).get("process")
+        return tuple(
+            look
+            for look in self.looks
+            if look.target == finding.target
+            and (
+                look.metric == finding.metric
+                if process is None
+                else object_labels(look.process).get("process") == process and finding.metric.startswith("process.")
+            )
+        )
+
     def load_in(self, window: Window) -> tuple[LoadLine, ...]:
         """What the generators did in the window, in brief."""
         return load_lines(self.load, window)
@@ -161,6 +179,7 @@ def open_page(source: ReportSource, verdict: Verdict, earlier: ReportSource | No
         earlier,
         previous_run(source.path, verdict) if earlier is None else written_run(earlier.path.parent),
         _acknowledgements(stored),
+        looks=looks_of(source.artifact_entries(), source.artifact),
     )
 
 

@@ -10,6 +10,7 @@ from functools import partial
 
 from soakwatch.core.formatting import extent, number, quantity, share_text, span_text, zoom_of
 from soakwatch.core.units import show_seconds
+from soakwatch.diagnose.wording import looks_words
 from soakwatch.judge.problems import clause
 from soakwatch.judge.verdict import TargetVerdict
 from soakwatch.report.blocks import Block, Layout
@@ -229,6 +230,7 @@ def _card(page: Page, index: int) -> dict[str, object]:
         "load": page.load_in(finding.window),
         "marks": [(mark, zoom_of(around(mark, page.verdict.window))) for mark in finding.marks],
         "captures": page.captures_for(finding),
+        "taken": looks_words(looks) if (looks := page.looks_for(finding)) else "",
         "events": page.events_in(finding.target, finding.window),
         "plots": plots,
         "left_out": left_out,

@@ -1,0 +1,176 @@
+"""Runs inside gdb, on the host of the process: asks the allocator of a process, and starts a function in a Python.
+
+The text of this file is sent to gdb; Soakwatch itself never imports it. Any Python 3 of a gdb reads it. The process
+stands from ``attach`` to ``detach``. Functions are called in a thread that waits in a system call in which it can hold
+no lock of malloc; without such a thread nothing is called. A call that takes too long is broken off, and the thread put
+back to where it was.
+"""
+
+import json
+import os
+import platform
+import signal
+import threading
+import time
+
+try:
+    import gdb
+except ImportError:  # it is only read, not run
+    gdb = None
+
+PAGE = 1 << 16
+WAITS = {
+    "x86_64": {7, 23, 34, 35, 43, 45, 47, 61, 128, 130, 219, 230, 232, 247, 270, 271, 281, 288, 441},
+    "aarch64": {22, 72, 73, 95, 101, 115, 133, 137, 202, 207, 212, 242, 260, 441},
+}
+"""Calls that only wait: poll, select, nanosleep, accept, receive, wait, epoll; 219 of x86-64 continues one of them."""
+TRIES = 20
+BETWEEN_S = 0.05
+
+
+class RefusedError(Exception):
+    """Nothing was called, and why as one word of Soakwatch."""
+
+
+def prepare(pid):
+    """Reads the symbols of the program before the process is stopped."""
+    for setting in (
+        "pagination off",
+        "confirm off",
+        "auto-solib-add off",
+        "unwindonsignal on",
+        "width 0",
+        "debug-file-directory /-",
+    ):
+        gdb.execute("set " + setting)
+    for optional in ("debuginfod enabled off", "print thread-events off", "print inferior-events off"):
+        try:
+            gdb.execute("set " + optional, to_string=True)
+        except gdb.error:
+            pass
+    gdb.execute("file /proc/%d/exe" % pid, to_string=True)
+
+
+def waiting_thread(pid):
+    """Selects a thread that waits in a system call; None if there is none."""
+    calls = WAITS.get(platform.machine(), set())
+    for thread in gdb.selected_inferior().threads():
+        tid = thread.ptid[1] or pid
+        try:
+            with open("/proc/%d/task/%d/syscall" % (pid, tid)) as file:
+                number = file.read().split()[0]
+        except (OSError, IndexError):
+            continue
+        if number.isdigit() and int(number) in calls:
+            thread.switch()
+            return thread
+    return None
+
+
+def address(kind, name, *arguments):
+    """Calls a function of the process with numbers and addresses; returns a number."""
+    types = ",".join(["unsigned long"] * len(arguments)) or "void"
+    values = ",".join(str(argument) for argument in arguments)
+    return int(gdb.parse_and_eval("((%s(*)(%s))%s)(%s)" % (kind, types, name, values)))
+
+
+def has(name):
+    """Whether the process has a function of this name."""
+    try:
+        gdb.parse_and_eval("(void*)%s" % name)
+    except gdb.error:
+        return False
+    return True
+
+
+def page_with(data):
+    """A page of the process's memory that holds some bytes, taken without its allocator."""
+    size = (len(data) + PAGE) // PAGE * PAGE
+    place = address("unsigned long", "mmap", 0, size, 3, 0x22, "-1", 0)
+    if place >= (1 << 64) - 4096:
+        raise RefusedError("failed")
+    gdb.selected_inferior().write_memory(place, data + b"\0")
+    return place, size
+
+
+def written(pid, page, functions):
+    """What functions of the process write to a FILE, which is a file in memory only."""
+    texts = {}
+    for name, before in functions:
+        descriptor = address("int", "memfd_create", page, 1)
+        stream = address("unsigned long", "fdopen", descriptor, page + 16)
+        address("int", name, *(list(before) + [stream]))
+        address("int", "fflush", stream)
+        with open("/proc/%d/fd/%d" % (pid, descriptor), errors="replace") as file:
+            texts[name] = file.read(1 << 20)
+        address("int", "fclose", stream)
+    return texts
+
+
+def ask(pid, code):
+    """In a thread that waits: the allocators' own account, and a start of ``code`` in a Python."""
+    texts = {}
+    page, size = page_with(b"soakwatch\0\0\0\0\0\0\0w\0")
+    try:
+        if has("malloc_info"):
+            texts.update(written(pid, page, [("malloc_info", [0])]))
+        if code:
+            held = address("int", "PyGILState_Ensure")
+            try:
+                if has("_PyObject_DebugMallocStats"):
+                    texts.update(written(pid, page, [("_PyObject_DebugMallocStats", [])]))
+                place, length = page_with(code.encode())
+                texts["started"] = str(address("int", "PyRun_SimpleString", place))
+                address("int", "munmap", place, length)
+            finally:
+                address("int", "PyGILState_Release", held)
+    finally:
+        address("int", "munmap", page, size)
+    return texts
+
+
+def once(pid, code, stop_s):
+    """Stops the process once: returns what was asked, and for how long it stood."""
+    begin = time.monotonic()
+    gdb.execute("attach %d" % pid, to_string=True)
+    watchdog = threading.Timer(stop_s, os.kill, (os.getpid(), signal.SIGINT))
+    watchdog.daemon = True
+    watchdog.start()
+    texts, failure = {}, ""
+    try:
+        gdb.execute("sharedlibrary libc\\.so|libc-|libpython", to_string=True)
+        if time.monotonic() - begin > stop_s / 2:
+            failure = "stop too long"
+        elif waiting_thread(pid) is None:
+            failure = "no safe moment"
+        elif code and not has("PyRun_SimpleString"):
+            failure = "failed"
+        else:
+            texts = ask(pid, code)
+    except RefusedError as refused:
+        failure = str(refused)
+    except (gdb.error, KeyboardInterrupt, OSError) as error:
+        failure = "stop too long" if isinstance(error, KeyboardInterrupt) or "signaled" in str(error) else "failed"
+        texts["error"] = str(error)[:200]
+    finally:
+        watchdog.cancel()
+        gdb.execute("detach", to_string=True)
+    return texts, failure, time.monotonic() - begin
+
+
+def look(pid, code, stop_s):
+    """Tries until a thread waits, within bounds."""
+    longest, total, texts, failure = 0.0, 0.0, {}, "failed"
+    try:
+        prepare(pid)
+        for _ in range(TRIES):
+            texts, failure, stood = once(pid, code, stop_s)
+            longest, total = max(longest, stood), total + stood
+            if failure != "no safe moment" or total > stop_s:
+                break
+            time.sleep(BETWEEN_S)
+    except gdb.error as error:
+        texts = {"error": str(error)[:200]}
+        failure = "permission denied" if "not permitted" in str(error) else "failed"
+    answer = {"texts": texts, "failure": failure, "stopped_s": round(longest, 4)}
+    print("soakwatch-look " + json.dumps(answer), flush=True)

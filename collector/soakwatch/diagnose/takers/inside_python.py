@@ -1,0 +1,94 @@
+"""Runs inside the Python that is looked at, in a thread of its own: what it holds, by line and by type.
+
+The text of this file is sent; Soakwatch itself never imports it. Any Python from 3.6 on reads it. It writes one line
+of JSON to a file in memory, which the host reads by /proc, and closes that after a while.
+"""
+
+import gc
+import json
+import os
+import sys
+import sysconfig
+import time
+import tracemalloc
+
+FRAMES = 8
+MOST = 300
+STAYS_S = 12.0
+
+
+def own_line(frames, foreign):
+    """The innermost line of the program itself; of a library if none of the program's is known."""
+    for file, line in frames:
+        if not file.startswith(foreign) and not file.startswith("<frozen"):
+            return "%s:%d" % (file, line)
+    return "%s:%d" % frames[0]
+
+
+def lines():
+    """What is held of all that was allocated since tracing began, by line."""
+    folders = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    foreign = tuple(folder + "/" for folder in folders if folder)
+    held = {}
+    for trace in tracemalloc.take_snapshot().traces:
+        frames = [(frame.filename, frame.lineno) for frame in reversed(trace.traceback)]
+        if frames and not any(file == "soakwatch-look" for file, _ in frames):
+            row = held.setdefault(own_line(frames, foreign), [0, 0])
+            row[0] += trace.size
+            row[1] += 1
+    return ranked(held)
+
+
+def types(longest_s):
+    """The objects that the collector knows, by type; those that hold no other object are not among them."""
+    held, begin = {}, time.perf_counter()
+    for number, each in enumerate(gc.get_objects()):
+        kind = type(each)
+        row = held.setdefault(kind, [0, 0])
+        row[1] += 1
+        row[0] += kind.__basicsize__
+        if number % 4096 == 0 and time.perf_counter() - begin > longest_s:
+            return None
+    return ranked({"%s.%s" % (kind.__module__, kind.__qualname__): row for kind, row in held.items()})
+
+
+def ranked(held):
+    """The rows with most bytes."""
+    rows = sorted(held.items(), key=lambda item: -item[1][0])[:MOST]
+    return [[str(name)[:300]] + row for name, row in rows]
+
+
+def look(name, stop_s, last):
+    """Everything; ``last`` ends the tracing that an earlier look began."""
+    out = {"version": "%d.%d" % sys.version_info[:2], "stops": []}
+
+    def timed(function, *arguments):
+        begin = time.perf_counter()
+        result = function(*arguments)
+        out["stops"].append(round(time.perf_counter() - begin, 4))
+        return result
+
+    try:
+        out["blocks"] = sys.getallocatedblocks()
+        since = getattr(sys, "_soakwatch_since", None)
+        if tracemalloc.is_tracing():
+            out["own"] = tracemalloc.get_tracemalloc_memory()
+            out["since_ns"], out["traced"] = since, tracemalloc.get_traced_memory()[0]
+            # a snapshot copies 50 bytes a trace at once, while nothing else of the program runs
+            if tracemalloc.get_tracemalloc_memory() > stop_s * 400e6:
+                out["lines_left"] = True
+            else:
+                out["lines"] = timed(lines)
+        if not last and not tracemalloc.is_tracing():
+            tracemalloc.start(FRAMES)
+            sys._soakwatch_since = time.time_ns() if hasattr(time, "time_ns") else int(time.time() * 1e9)
+        elif last and since is not None:
+            timed(tracemalloc.stop)
+            del sys._soakwatch_since
+        out["types"] = timed(types, stop_s / 2)
+    except Exception as error:
+        out["error"] = type(error).__name__
+    file = os.memfd_create(name)
+    os.write(file, (json.dumps(out) + "\n").encode())
+    time.sleep(STAYS_S)
+    os.close(file)
