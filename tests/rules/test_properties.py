@@ -101,7 +101,7 @@ def moved(case: Case, by_ns: int) -> Case:
     return replace(
         case,
         window=window(case.window),
-        series=series(case.series),
+        series=series(tuple(case.series)),
         load=series(case.load),
         before=Before(baseline=series(case.before.baseline), earlier=series(case.before.earlier)),
         phases=tuple(Phase(p.name, window(p.window)) for p in case.phases),
