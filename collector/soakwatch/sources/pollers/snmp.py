@@ -392,7 +392,8 @@ class SnmpPoller:
         profile = replace(profile, groups=asked)  # what the plan leaves out is not promised
         self._found = replace(self._found, profile=profile)
         reader = ProfileReader(self._asker, profile, self._site.interfaces, self._site.processes)
-        await self._discover(reader, profile, began + _SURVEY_S)
+        async with self._session.abreast():  # no poll waits yet for its turn
+            await self._discover(reader, profile, began + _SURVEY_S)
         self._found = replace(self._found, survey_s=time.monotonic() - began)
         self._reader = reader
 
