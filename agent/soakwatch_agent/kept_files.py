@@ -55,12 +55,16 @@ class KeptFiles:
         self._context = context
         self._files: List[KeptFile] = []
 
-    def reader(self, absolute: str) -> Callable[[], str]:
-        """What reads one of the machine's files as ``read_text`` does. Raises OSError when it is called."""
+    def reader(self, absolute: str, *, whole: bool = False) -> Callable[[], str]:
+        """What reads one of the machine's files as ``read_text`` does. Raises OSError when it is called.
+
+        ``whole``: see ``KeptFile``; so are files that the kernel makes as one record (``single_open``), as most are
+        that are not lists.
+        """
         path = self._context.path(absolute)
         if not self._context.real:
             return lambda: read_text(path)
-        file = KeptFile(path)
+        file = KeptFile(path, whole=whole)
         self._files.append(file)
         return file.read
 

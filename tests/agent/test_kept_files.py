@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
+import psutil
 import pytest
 
-from soakwatch_agent.context import SECOND, HostContext, watch_of
+from soakwatch_agent.context import SECOND, HostContext, ProcAt, watch_of
 from soakwatch_agent.host import Host
 from soakwatch_agent.kept_files import MAX_PROCESSES, KeptFile, KeptFiles, KeptProcesses
 from soakwatch_agent.procfs import read_text
@@ -93,8 +95,42 @@ def test_a_poll_opens_few_files(trace: list[str]) -> None:
         assert not _kept(child.pid), "it is gone"
         host.close()
     assert {"process.memory.usage", "process.open_files", "process.cpu.time"} <= {s.metric for s in answer.samples}
-    assert {path for path in seen if path != "/proc/meminfo"} <= {"/proc/pressure/irq"}, seen
-    assert len(seen) <= 2, "psutil reads /proc/meminfo itself"
+    assert set(seen) <= {"/proc/pressure/irq"}, seen
+
+
+def test_a_poll_reads_each_file_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the kernel gives in one piece is not asked for its end; of /proc/meminfo there is one reader."""
+    reads: Counter[str] = Counter()
+    read = os.pread
+
+    def counted(fd: int, length: int, offset: int) -> bytes:
+        reads[os.readlink(f"/proc/self/fd/{fd}")] += 1
+        return read(fd, length, offset)
+
+    host = Host(HostContext(), ["cpu", "load", "memory", "pressure", "sockets", "transport"])
+    host.poll(0)
+    monkeypatch.setattr(os, "pread", counted)
+    host.poll(SECOND)
+    host.close()
+    assert {"/proc/meminfo", "/proc/stat", "/proc/loadavg"} <= set(reads)
+    assert set(reads.values()) == {1}, reads
+
+
+@pytest.mark.parametrize("more", ["", "MemAvailable: 0 kB\n", "MemAvailable: 9000 kB\n"])
+def test_memory_that_the_kernel_does_not_state_well_is_that_of_psutil(tmp_path: Path, more: str) -> None:
+    """An old kernel has no MemAvailable, some say 0 or, in a container, more than there is."""
+    (tmp_path / "proc").mkdir()
+    known = {"MemTotal": 8000, "MemFree": 1000, "Buffers": 10, "Cached": 2000, "SReclaimable": 300, "Slab": 400}
+    known |= dict.fromkeys(("Shmem", "Active", "Inactive", "Active(file)", "Inactive(file)"), 500)
+    text = "".join(f"{name}: {kib} kB\n" for name, kib in known.items())
+    (tmp_path / "proc/meminfo").write_text(text + more)
+    context = HostContext(str(tmp_path))
+    read = {sample.metric: sample.value for sample in Host(context, ["memory"]).poll(0).samples}
+    with ProcAt(context):
+        expected = psutil.virtual_memory()
+    names = ("limit", "available", "cached")
+    figures = (expected.total, expected.available, expected.cached)
+    assert tuple(read[f"system.memory.{name}"] for name in names) == figures
 
 
 def _kept(pid: int) -> list[str]:

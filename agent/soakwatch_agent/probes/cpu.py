@@ -49,7 +49,7 @@ class CpuProbe:
 
     def __init__(self, context: HostContext) -> None:
         self._files = KeptFiles(context)
-        self._stat = self._files.reader("/proc/stat")
+        self._stat = self._files.reader("/proc/stat", whole=True)
         self._hz = os.sysconf("SC_CLK_TCK")
         self._notes = ProbeAnswer()
         self._slow = Periodic(10)

@@ -14,7 +14,10 @@ class LoadProbe:
     def __init__(self, context: HostContext) -> None:
         self._context = context
         self._files = KeptFiles(context)
-        self._loadavg, self._interrupts = self._files.reader("/proc/loadavg"), context.path("/proc/interrupts")
+        self._loadavg, self._interrupts = (
+            self._files.reader("/proc/loadavg", whole=True),
+            context.path("/proc/interrupts"),
+        )
         self._notes = ProbeAnswer()
         self._slow = Periodic(10)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Mapping, Tuple
+
 import psutil
 
 from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer, ProcAt
@@ -15,16 +17,16 @@ _MEMINFO = (
     ("system.memory.commit_limit", "CommitLimit"),
     ("system.memory.swap.limit", "SwapTotal"),
 )
-_KEYS = frozenset({"SwapFree", *(key for _, key in _MEMINFO)})
+_KEYS = frozenset({"MemTotal", "MemAvailable", "Cached", "SReclaimable", "SwapFree", *(key for _, key in _MEMINFO)})
 
 
 class MemoryProbe:
-    """Available memory by psutil (it knows kernels without MemAvailable), the rest from /proc/meminfo."""
+    """All from one reading of /proc/meminfo; what is available is estimated by psutil where the kernel does not."""
 
     def __init__(self, context: HostContext) -> None:
         self._context = context
         self._files = KeptFiles(context)
-        self._meminfo, self._vmstat = self._files.reader("/proc/meminfo"), context.path("/proc/vmstat")
+        self._meminfo, self._vmstat = self._files.reader("/proc/meminfo", whole=True), context.path("/proc/vmstat")
         self._notes = ProbeAnswer()
         self._slow = Periodic(10)
 
@@ -32,13 +34,12 @@ class MemoryProbe:
         """``usage`` is total minus available: it grows with a leak and excludes reclaimable cache."""
         notes = self._notes
         notes.begin(now_ns)
-        with ProcAt(self._context):
-            memory = psutil.virtual_memory()
-        notes.sample("system.memory.limit", "", memory.total)
-        notes.sample("system.memory.usage", "", memory.total - memory.available)
-        notes.sample("system.memory.available", "", memory.available)
-        notes.sample("system.memory.cached", "", memory.cached)
         info = parse_keyed_kib(self._meminfo(), _KEYS)
+        total, available, cached = self._of(info)
+        notes.sample("system.memory.limit", "", total)
+        notes.sample("system.memory.usage", "", total - available)
+        notes.sample("system.memory.available", "", available)
+        notes.sample("system.memory.cached", "", cached)
         for metric, key in _MEMINFO:
             if key in info:
                 notes.sample(metric, "", info[key])
@@ -49,6 +50,15 @@ class MemoryProbe:
         if self._slow.due(now_ns):
             self._read_kills()
         return notes.answer()
+
+    def _of(self, info: Mapping[str, int]) -> Tuple[int, int, int]:
+        """Total, available and cached memory, as psutil computes them: what can be reclaimed of slab is cached."""
+        total, available = info.get("MemTotal", 0), info.get("MemAvailable", 0)
+        if 0 < available <= total and "Cached" in info:
+            return total, available, info["Cached"] + info.get("SReclaimable", 0)
+        with ProcAt(self._context):  # kernels before 3.14, and containers that show another machine's memory
+            memory = psutil.virtual_memory()
+        return memory.total, memory.available, memory.cached
 
     def _read_kills(self) -> None:
         metric = "system.memory.oom_kills"

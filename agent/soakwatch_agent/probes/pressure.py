@@ -24,7 +24,7 @@ class PressureProbe:
     def __init__(self, context: HostContext) -> None:
         self._context = context
         self._files = KeptFiles(context)
-        self._readers = {name: self._files.reader(f"/proc/pressure/{name}") for name in _RESOURCES}
+        self._readers = {name: self._files.reader(f"/proc/pressure/{name}", whole=True) for name in _RESOURCES}
         self._notes = ProbeAnswer()
 
     def read(self, now_ns: int) -> Answer:

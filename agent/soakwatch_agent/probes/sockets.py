@@ -26,8 +26,8 @@ class SocketsProbe:
     def __init__(self, context: HostContext) -> None:
         self._context = context
         self._files = KeptFiles(context)
-        self._sockstat = self._files.reader("/proc/net/sockstat")
-        self._sockstat6 = self._files.reader("/proc/net/sockstat6")
+        self._sockstat = self._files.reader("/proc/net/sockstat", whole=True)
+        self._sockstat6 = self._files.reader("/proc/net/sockstat6", whole=True)
         self._page = os.sysconf("SC_PAGE_SIZE")
         self._notes = ProbeAnswer()
         self._slow = Periodic(10)

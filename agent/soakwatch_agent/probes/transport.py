@@ -31,9 +31,9 @@ class TransportProbe:
     def __init__(self, context: HostContext) -> None:
         self._context = context
         self._files = KeptFiles(context)
-        self._snmp = self._files.reader("/proc/net/snmp")
-        self._snmp6 = self._files.reader("/proc/net/snmp6")
-        self._netstat = self._files.reader("/proc/net/netstat")
+        self._snmp = self._files.reader("/proc/net/snmp", whole=True)
+        self._snmp6 = self._files.reader("/proc/net/snmp6", whole=True)
+        self._netstat = self._files.reader("/proc/net/netstat", whole=True)
         self._notes = ProbeAnswer()
 
     def read(self, now_ns: int) -> Answer:
