@@ -17,7 +17,7 @@ from tests.collector.sources.network_cli.conftest import OUTPUTS
 from tests.collector.sources.snmp.doubles import answer
 from tests.collector.sources.snmp.message import community_message as asked
 from tests.collector.sources.snmp.message import object_id, parse_message, request
-from tests.reliability.run_files import bundles, read_bundle, read_record, record_edits
+from tests.reliability.run_files import bundles, judge_record_of, read_bundle, read_record, record_edits
 
 from soakwatch.core.errors import PlanError, SoakwatchError
 from soakwatch.plan import load_plan
@@ -411,6 +411,7 @@ INPUTS = (
     Input("command load", lambda: _TICKS, _read_tick, (), 5),
     Input("command line", _outputs, _read_output, (), 4),
     Input("record", record_edits, read_record, (SoakwatchError,), 1),
+    Input("judged record", record_edits, judge_record_of, (SoakwatchError,), 1),
     Input("bundle", bundles, read_bundle, (SoakwatchError,), 2),
 )
 

@@ -9,7 +9,7 @@ import sqlite3
 import struct
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -106,30 +106,41 @@ def edited(data: bytes) -> bytes:
 
 
 def read_record(data: bytes, folder: Path) -> object:
-    """All that a record says of itself, its verdict, and whether it was changed. A part that is damaged is refused by
-    itself: the next one is read all the same."""
+    """All that a record says of itself, and whether it was changed, each by a view of its own: what one refuses, the
+    next one may read."""
+    with _written(data, folder) as file:
+        return [_refusable(file, read) for read in _READS]
+
+
+def judge_record_of(data: bytes, folder: Path) -> object:
+    """The verdict of a record as JSON."""
+    with _written(data, folder) as file, RecordView.open(file) as view:
+        return json.loads(render_json(judge_record(view)))
+
+
+@contextmanager
+def _written(data: bytes, folder: Path) -> Iterator[Path]:
     file = folder / "record.sqlite"
     file.write_bytes(edited(data))
     try:
-        with RecordView.open(file) as view:
-            reads: tuple[Callable[[], object], ...] = (
-                lambda: verify(view).document(),
-                *(view.metas, view.roles, view.sources, view.phases, view.spans, view.window, view.counts),
-                *(view.events, view.faults, view.withdrawn, view.artifacts, view.first_polls),
-                lambda: (view.labels, view.findings(live=False)),
-                lambda: list(map(view.series, view.keys())),
-                lambda: view.polls_after("", 1000),
-                lambda: json.loads(render_json(judge_record(view))),
-            )
-            return [_refusable(read) for read in reads]
+        yield file
     finally:
         for left in folder.glob("record.sqlite*"):
             left.unlink()
 
 
-def _refusable(read: Callable[[], object]) -> object:
+_READS: tuple[Callable[[RecordView], object], ...] = (
+    lambda view: verify(view).document(),
+    lambda view: (view.metas(), view.labels, view.roles(), view.sources(), view.phases(), view.spans(), view.counts()),
+    lambda view: (view.events(), view.faults(), view.withdrawn(), view.artifacts(), view.findings(live=False)),
+    lambda view: (list(map(view.series, view.keys())), view.first_polls(), view.polls_after("", 1000), view.window()),
+)
+
+
+def _refusable(file: Path, read: Callable[[RecordView], object]) -> object:
     try:
-        return read()
+        with RecordView.open(file) as view:
+            return read(view)
     except SoakwatchError as error:
         if not str(error).strip():
             raise ValueError("refused without a word") from None

@@ -17,7 +17,7 @@ from tests.commands import Tally
 from tests.reliability.inputs import REPOSITORY
 
 SECONDS = int(os.environ.get("SECONDS", "30"))
-KINDS = ("record", "bundle", "command line", "SNMP response", "trap")
+KINDS = ("record", "judged record", "bundle", "command line", "SNMP response", "trap")
 _TRIED = re.compile(r"stat::number_of_executed_units:\s*(\d+)")
 
 

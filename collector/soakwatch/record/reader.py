@@ -55,6 +55,8 @@ _SeriesRow = tuple[int, int, str, str]
 """Number, source, unit and kind of a series."""
 
 
+_YEAR_S = 365.25 * 86_400
+_LONGEST_YEARS = 20
 _BY_DAMAGE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
 """Errors of code that reads texts and numbers which are not what was written."""
 
@@ -156,14 +158,21 @@ class RecordView:
             return last_time(sql, None)
 
     def window(self) -> Window:
-        """From the first due poll to the end of the record. Raises RecordError if it holds no poll."""
+        """From the first due poll to the end of the record. Raises RecordError if it holds no poll, or is longer than
+        any run: rules take memory for each stretch of it."""
         with self._reading() as sql:
             first = sql.execute(
                 "SELECT min(t) FROM (SELECT min(first_due_ns) AS t FROM chunk UNION ALL SELECT min(due_ns) FROM poll)"
             ).fetchone()[0]
             if first is None:
                 raise RecordError(f"{self.path} holds no poll yet: nothing can be judged")
-            return Window(first, max(first, self._end_ns(sql)))
+            whole = Window(first, max(first, self._end_ns(sql)))
+        if whole.seconds > _LONGEST_YEARS * _YEAR_S:
+            raise RecordError(
+                f"{self.path} has times that lie {whole.seconds / _YEAR_S:,.0f} years apart, more than "
+                f"{_LONGEST_YEARS} years: one of them is damaged, or was imported in a wrong format"
+            )
+        return whole
 
     def last_due_ns(self) -> Mapping[int, int]:
         """The last due time of each source, by the source's id; sources that were never due are not in it."""

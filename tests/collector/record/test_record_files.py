@@ -219,6 +219,16 @@ def test_damage_anywhere_is_noticed_or_harmless(tmp_path: Path) -> None:
     assert refused > 1
 
 
+def test_a_record_that_is_longer_than_any_run_is_refused(tmp_path: Path) -> None:
+    """One damaged time would make rules take memory for each 10 s of centuries."""
+    with small_record(tmp_path, polls=3) as record:
+        record.begin_phase("soak", 0)
+        record.end_phase(250 * 365 * 86_400 * 10**9)
+    with RecordView.open(tmp_path) as view, pytest.raises(RecordError) as caught:
+        view.window()
+    assert "has times that lie 196 years apart, more than 20 years: one of them is damaged, or" in str(caught.value)
+
+
 def test_a_closed_record_says_so(tmp_path: Path) -> None:
     """Using a record or a view after closing it is one sentence; closing twice is nothing."""
     record = small_record(tmp_path, 1)
