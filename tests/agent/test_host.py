@@ -200,6 +200,7 @@ def test_the_modules_without_psutil_run_on_a_real_python_3_9() -> None:
         "recorder",
         "service",
         "bundled_main",
+        "command_pattern",
     )
     program = "import sys; sys.path[:0] = sys.argv[1:]\nimport soakwatch_model.metric\n" + "".join(
         f"import soakwatch_agent.{name}\n" for name in modules
@@ -210,6 +211,9 @@ def test_the_modules_without_psutil_run_on_a_real_python_3_9() -> None:
         "told = (Event('core.dump', '', 'process=a', 5, None, {'file': 'core.7'}),)\n"
         "p = Poll(1, 2, 3, 4, PollOutcome.OK, None, Answer((Sample('m', '', 2**60 + 1, 3),), told, ()))\n"
         "assert decode(encode(p)) == p\n"
+        "from soakwatch_agent.command_pattern import search_of\n"
+        "found = search_of(r'^(?!.*grep)(?i:JAVA) [^;]*\\bx{1,3}$')\n"
+        "assert found('java -jar -xx') and not found('java grep xx')\n"
     )
     subprocess.run([old, "-I", "-c", program, str(_PACKAGE.parent), str(_MODEL.parent)], check=True, timeout=240)
     files = [str(path) for folder in (_PACKAGE, _MODEL) for path in folder.rglob("*.py")]

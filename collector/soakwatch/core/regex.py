@@ -19,7 +19,7 @@ _MAX_LENGTH = 1000
 _MAX_STATES = 10_000
 """States of a compiled expression, more than any of the profiles has. Each is looked at once at most for each byte of a
 text: 64 kB take a few seconds at the worst. A letter is one, a dot eight."""
-_MAX_MEM = 4 << 20
+_MAX_MEM = 2 << 20
 """Bytes of a compiled expression with what RE2 remembers of its states."""
 _FLAGS = re.compile(r"\(\?([aimsx]+)\)")
 _TOKEN = re.compile(
