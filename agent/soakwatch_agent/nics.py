@@ -9,8 +9,9 @@ from typing import Dict, List, Optional
 
 from soakwatch_agent.facts.cpu import numa_node
 from soakwatch_agent.facts.ethtool import DriverQuery, Kernel, query_drivers
-from soakwatch_agent.facts.machine import Machine, Notes, core_list, cores_of, cores_of_mask
+from soakwatch_agent.facts.machine import Machine, Notes, core_list, cores_of_mask
 from soakwatch_agent.facts.pci import driver_of, pcie_link
+from soakwatch_model.core_list import cores_of
 from soakwatch_model.tree import Tree
 
 _NET = "/sys/class/net"

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Dict, List, Optional
 
-from soakwatch_agent.facts.machine import Machine, Notes, core_list, cores_of, whole
+from soakwatch_agent.facts.machine import Machine, Notes, core_list, whole
 from soakwatch_agent.procfs import parse_cpuinfo, parse_keyed_kib
+from soakwatch_model.core_list import cores_of
 from soakwatch_model.tree import Tree
 
 _BASE = "/sys/devices/system/cpu"

@@ -110,20 +110,6 @@ def core_list(cores: Iterable[int]) -> str:
     return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
 
 
-def cores_of(text: str) -> List[int]:
-    """The cores of a kernel list; empty if the text is none.
-
-    >>> cores_of("0-2,5")
-    [0, 1, 2, 5]
-    """
-    cores: List[int] = []
-    for part in text.split(","):
-        first, _, last = part.strip().partition("-")
-        if first.isdigit() and (last or first).isdigit():
-            cores += range(int(first), int(last or first) + 1)
-    return cores
-
-
 def cores_of_mask(mask: str) -> List[int]:
     """The cores of a mask in groups of hexadecimal digits, as RPS and XPS write it.
 

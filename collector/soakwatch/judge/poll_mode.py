@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from soakwatch_model.core_list import cores_of
 from soakwatch_model.sample import object_text
 from soakwatch_rules import poll_mode_cores
 from soakwatch_rules.stats.medians import median
@@ -80,8 +81,5 @@ def _apart(record: JudgeableRecord, target: str) -> list[int]:
     facts = json.loads(record.meta("fingerprint") or "{}").get(target, {}).get("cpu", {})
     cores: set[int] = set()
     for key in ("isolated", "nohz_full"):
-        for part in str(facts.get(key) or "").split(","):
-            first, _, last = part.strip().partition("-")
-            if first.isdecimal() and (last or first).isdecimal():
-                cores.update(range(int(first), int(last or first) + 1))
+        cores.update(cores_of(str(facts.get(key) or "")))
     return sorted(cores)

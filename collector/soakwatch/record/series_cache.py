@@ -36,6 +36,7 @@ __all__ = ["BlockCache", "CachedView", "Known", "cached_view"]
 _MAX_BLOCKS_AT_ONCE = 500  # blocks that are fetched by one statement
 _PAGES_KIB = 32 * 1024
 _MAX_ROWS_AT_ONCE = 20_000  # of blocks that are counted at a time
+_MOST_ROWS = 1 << 28  # of a table: an array has a place for each number
 
 _Part = tuple[int, tuple[Ints, Values]]  # who brought it
 
@@ -243,7 +244,10 @@ class CachedView:
         return Counted(until, readings)
 
     def _max_id(self, table: str) -> int:
-        return int(self._sql.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0])  # noqa: S608
+        number = int(self._sql.execute(f"SELECT coalesce(max(id), 0) FROM {table}").fetchone()[0])  # noqa: S608
+        if number > _MOST_ROWS:
+            raise ValueError(f"a row of the table {table} has the number {number}")
+        return number
 
     @contextmanager
     def _reading(self) -> Iterator[None]:

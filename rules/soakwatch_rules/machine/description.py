@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from soakwatch_model.core_list import cores_of
 from soakwatch_model.tree import Tree
 
 Cores = frozenset[int]
@@ -145,27 +146,22 @@ def described(tree: Mapping[str, Tree]) -> Machine:
         turbo=_counts(cpu.get("turbo")),
         idle_states=_idle_states(tree),
         nodes=_nodes(tree),
-        online=cores_of(cpu.get("online")),
-        apart=cores_of(cpu.get("isolated")) | cores_of(cpu.get("nohz_full")),
+        online=cores_in(cpu.get("online")),
+        apart=cores_in(cpu.get("isolated")) | cores_in(cpu.get("nohz_full")),
         modules=tuple(_modules(tree)),
         huge_pages=bool(_number(memory.get("hugepages"))) or _huge_pages(memory.get("huge_pages")),
     )
 
 
-def cores_of(text: Tree) -> Cores:
-    """The cores in a list such as the kernel writes.
+def cores_in(text: Tree) -> Cores:
+    """The cores in a list such as the kernel writes, or in several.
 
-    >>> sorted(cores_of("2-3,6")), cores_of(None)
+    >>> sorted(cores_in("2-3,6")), cores_in(None)
     ([2, 3, 6], frozenset())
     """
     if isinstance(text, list):
-        return frozenset(core for each in text for core in cores_of(each))
-    cores: set[int] = set()
-    for part in str("" if text is None else text).split(","):
-        first, _, last = part.strip().partition("-")
-        if first.isdecimal() and (last or first).isdecimal():
-            cores.update(range(int(first), int(last or first) + 1))
-    return frozenset(cores)
+        return frozenset(core for each in text for core in cores_in(each))
+    return frozenset(cores_of(str("" if text is None else text)))
 
 
 def _cards(tree: Mapping[str, Tree]) -> tuple[Card, ...]:
@@ -200,9 +196,9 @@ def _card(part: str, facts: Mapping[str, Tree]) -> Card:
         speed_mbps=_number(facts.get("speed_mbps")),
         down=_text(facts.get("state")) in {"down", "lowerlayerdown", "notpresent"},
         rx_queues=None if queues is None else int(queues),
-        rss=cores_of(_branch(facts, "rss").get("queues")),
+        rss=cores_in(_branch(facts, "rss").get("queues")),
         interrupts=len(_branch(facts, "irqs")),
-        interrupt_cores=cores_of(facts.get("irq_cores")),
+        interrupt_cores=cores_in(facts.get("irq_cores")),
         virtual=facts.get("virtual") is True,
         virtual_function="vf_of" in facts,
     )
@@ -214,7 +210,7 @@ def _idle_states(tree: Mapping[str, Tree]) -> tuple[IdleState, ...]:
         exit_us = _number(facts.get("latency_us"))
         off = _text(facts.get("disabled"))
         if exit_us is not None:
-            cores = None if off == "on all cores" else cores_of(off.removeprefix("on "))
+            cores = None if off == "on all cores" else cores_in(off.removeprefix("on "))
             states.append(IdleState(name, exit_us * 1e-6, cores))
     return tuple(states)
 
@@ -223,7 +219,7 @@ def _nodes(tree: Mapping[str, Tree]) -> dict[int, Cores]:
     """The cores of each memory node."""
     nodes: dict[int, Cores] = {}
     for name, facts in _named(tree.get("numa")):
-        number, cores = name.removeprefix("node"), cores_of(facts.get("cores"))
+        number, cores = name.removeprefix("node"), cores_in(facts.get("cores"))
         if number.isdecimal() and cores:
             nodes[int(number)] = cores
     return nodes

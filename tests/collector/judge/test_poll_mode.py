@@ -51,6 +51,7 @@ ISOLATED = json.dumps({"dut": {"cpu": {"isolated": "2-3,6", "nohz_full": None}}}
             {"fingerprint": ISOLATED},
             {f"core={n}": "the system keeps it for one program (isolated, nohz_full)" for n in (2, 3, 6)},
         ),
+        (BUSY, {"fingerprint": ISOLATED.replace("2-3,6", "0-99999999999")}, {}),  # more than memory holds
         (
             {**BUSY, ("system.forwarding.dropped", "place=dpdk fwd port 0,reason=imissed"): 0.0},
             {},

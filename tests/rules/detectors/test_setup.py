@@ -9,7 +9,7 @@ from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.tree import Tree
 from soakwatch_model.window import Window
 from soakwatch_rules.detectors.setup import Setup
-from soakwatch_rules.machine.description import cores_of, described
+from soakwatch_rules.machine.description import cores_in, described
 from soakwatch_testing.scenarios.families import cuts, named
 from soakwatch_testing.scenarios.setup import SOUND, VIRTUAL, card, host, link
 
@@ -141,7 +141,7 @@ def test_a_tree_of_another_form_is_not_told(odd: dict[str, Tree]) -> None:
     """What is not as expected counts as absent and raises nothing."""
     assert judge(odd)[0].outcome is Outcome.NOT_APPLICABLE
     assert described({"cpu": {"turbo": True}}).turbo == {"on": 0}
-    assert cores_of(["0-1", "x", None]) == {0, 1}
+    assert cores_in(["0-1", "x", None]) == {0, 1}
 
 
 OUTCOMES = """

@@ -10,6 +10,7 @@ from typing import Protocol
 from soakwatch_gnmi.paths import Element, Plain, bare
 
 _MAX_JSON_BYTES = 4 * 2**20
+_MAX_PRECISION = 18  # of a decimal64 (RFC 7950)
 
 
 class BadValueError(ValueError):
@@ -39,7 +40,10 @@ def plain(value: Typed) -> Plain:
             raise BadValueError("a JSON value is malformed") from None
         return parsed
     if kind == "decimal_val":
-        return float(getattr(inner, "digits", 0)) / 10.0 ** int(getattr(inner, "precision", 0))
+        precision = int(getattr(inner, "precision", 0))
+        if precision > _MAX_PRECISION:
+            raise BadValueError(f"a decimal value has {precision} digits behind its point")
+        return float(getattr(inner, "digits", 0)) / 10.0**precision
     if kind == "bytes_val":
         return inner.decode("utf-8", "replace") if isinstance(inner, bytes) else None
     if kind == "leaflist_val":

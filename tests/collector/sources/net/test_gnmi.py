@@ -240,6 +240,8 @@ def test_values_of_every_kind() -> None:
     parsed = gnmi_pb2.TypedValue
     assert plain(parsed(uint_val=2**64 - 1)) == 2**64 - 1
     assert plain(parsed(decimal_val=gnmi_pb2.Decimal64(digits=1234, precision=2))) == 12.34
+    with pytest.raises(BadValueError, match="a decimal value has 4000000000 digits behind its point"):
+        plain(parsed(decimal_val=gnmi_pb2.Decimal64(digits=1, precision=4_000_000_000)))
     assert number("18446744073709551615", {}, None) == 18446744073709551615
     assert number("oc:UP", {"UP": 1.0}, None) == 1.0
     odd: list[Plain] = ["twelve", None, {}, float("nan"), "UP"]
