@@ -273,6 +273,10 @@ def test_the_highest_rate_without_loss_is_found(tmp_path: Path, benches: list[st
     for (size, direction, variant), rate in carried.items():
         found = table.figure("capacity", size=size, direction=direction, variant=variant)
         assert 0.97 * rate < found < 1.03 * rate  # trials of a second on a busy machine
+    for size, variant, rate in (("64", "two-cores", 6.4e6), ("1518", "one-core", 13.6e9 / 8 / 1588)):
+        for port in ("0", "1"):
+            each = table.figure(f"from port {port}", size=size, direction="both", variant=variant)
+            assert 0.97 * rate / 2 < each < 1.03 * rate / 2
     watts = [table.figure("power", size="64", direction="both", variant=v) for v in ("kernel", "one-core", "two-cores")]
     assert watts == pytest.approx([51, 45, 52], rel=0.03)
 

@@ -17,7 +17,7 @@ from pydantic import ConfigDict, TypeAdapter
 from soakwatch.core.units import show_seconds
 from soakwatch.plan.capacity_plan import loss_words
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
-from soakwatch_model.flow import CAPACITY, CEILING, PACKETS, REQUESTS
+from soakwatch_model.flow import CAPACITY, CEILING, PACKETS, PORT, REQUESTS
 from soakwatch_model.metric import flows
 from soakwatch_model.window import Window
 from soakwatch_rules.detectors.overload_loss import OverloadLoss
@@ -52,13 +52,34 @@ class SearchState(StrEnum):
     CUT = "not finished"
 
 
+WAYS = flows(CAPACITY, PACKETS, scope=PORT)[0]
+"""The metric of the capacity of a direction."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """What one port sent in a trial, and lost, None where that is not known. ``to`` is the port that received it: known
+    where two ports send to each other, else ""."""
+
+    port: str
+    to: str
+    offered: float
+    lost: float | None
+
+    @property
+    def words(self) -> str:
+        """Which direction this is."""
+        return f"from port {self.port} to port {self.to}" if self.to else f"from port {self.port}"
+
+
 @dataclass(frozen=True, slots=True)
 class Trial:
     """One trial, from idle to idle. ``asked_s`` is the trial duration of the search, ``sent_s`` how long the generator
     sent; ``offered`` and ``lost`` are counts; ``rate`` is what was sent per second, ``wanted_rate`` the rate that the
     generator reports as set (None if it does not). ``warmup``: not counted. ``repeats``: how often it had to be
     repeated, ``retries``: how many of these because it lost too much and the plan wants another try. ``attained`` is
-    the share of the command that was sent, None where it is not known to 3 %."""
+    the share of the command that was sent, None where it is not known to 3 %. ``ways`` are its directions, none where
+    ports are not counted."""
 
     begin_ns: int
     level: float
@@ -72,6 +93,7 @@ class Trial:
     repeats: int = 0
     retries: int = 0
     attained: float | None = None
+    ways: tuple[Way, ...] = ()
 
     @property
     def refused(self) -> bool:
@@ -91,6 +113,7 @@ class GoalBounds:
     ``throughput`` is the conditional throughput as a level, ``rate`` the same in packets or requests per second.
     ``provisional``: the lower bound is the highest load without a bad trial below all bad ones, but too few trials
     confirm it. ``limit``: why the value is only a lower bound of the device's capacity; "" if it is the capacity.
+    ``ways`` are its directions, ``offered`` of each being its part of ``rate``; none where ports are not counted.
     """
 
     loss: float
@@ -100,6 +123,7 @@ class GoalBounds:
     rate: float | None = None
     provisional: bool = False
     limit: str = ""
+    ways: tuple[Way, ...] = ()
 
     def bound(self, state: SearchState) -> str | None:
         """Whether the value was found between two bounds or is only a lower bound; None without a value."""
@@ -257,7 +281,9 @@ def goal_words(goal: GoalBounds, unit: str) -> str:
             return f"no capacity {head}: {goal.limit}"
         upper = "" if goal.upper is None else f", below {100 * goal.upper:.2f} % of full"
         return f"no capacity {head}: no load was without more loss{upper}"
-    value = f"{rate_words(goal.rate, unit)} ({100 * goal.throughput:.2f} % of full"
+    ways = ", ".join(f"{way.offered:,.0f} {way.words}" for way in goal.ways)
+    each = f" in all, {ways}" if len(goal.ways) > 1 else ""
+    value = f"{rate_words(goal.rate, unit)}{each} ({100 * goal.throughput:.2f} % of full"
     bounds = "" if goal.upper is None else f", bounds {100 * goal.lower:.2f} to {100 * goal.upper:.2f} %"
     if goal.limit:
         return f"at least {value}{bounds}) {head}: the generator's limit, not the device's capacity ({goal.limit})"

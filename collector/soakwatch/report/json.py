@@ -176,6 +176,7 @@ def _capacity(search: CapacitySearch) -> dict[str, Tree]:
                 "lower": _known(goal.lower),
                 "upper": _known(goal.upper),
                 "limit": goal.limit,
+                "directions": [{"port": way.port, "to": way.to, "rate": way.offered} for way in goal.ways],
             }
             for goal in search.goals
         ],
@@ -192,6 +193,9 @@ def _capacity(search: CapacitySearch) -> dict[str, Tree]:
                 "repeats": trial.repeats,
                 "retries": trial.retries,
                 "refused": trial.refused,
+                "directions": [
+                    {"port": way.port, "to": way.to, "offered": way.offered, "lost": way.lost} for way in trial.ways
+                ],
             }
             for trial in search.trials
         ],

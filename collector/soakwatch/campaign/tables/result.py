@@ -13,7 +13,7 @@ from soakwatch.campaign.tables.comparisons import Earlier, against, comparisons
 from soakwatch.campaign.tables.derived import with_derived
 from soakwatch.campaign.tables.parse import filled, tables_of
 from soakwatch.campaign.tables.pivot import View, views_of
-from soakwatch.campaign.tables.spec import FIGURES, VERDICT, Measured, TablesSpec
+from soakwatch.campaign.tables.spec import FIGURES, VERDICT, Measured, TablesSpec, takes
 from soakwatch.core.errors import EXIT_FAIL, EXIT_INCONCLUSIVE, EXIT_PASS
 from soakwatch.core.yaml import parse, read_text
 from soakwatch_model.finding import Outcome
@@ -177,7 +177,9 @@ def _doubts(spec: TablesSpec, cells: Sequence[CellData], again: int) -> tuple[st
             doubts.append(f"{shown} runs a cell: the median has an interval from {fewest()} runs on; ranges are shown")
     names = {name for table in spec.tables for name in table.figures} - {VERDICT, FIGURES}
     for name in (figure.name for figure in spec.figures if figure.name in names):
-        empty = [data for data in cells if data.verdict.ended and data.figures[name].median is None]
+        asked = [table.where for table in spec.tables if name in table.figures]
+        meant = [data for data in cells if any(takes(where, data.cell) for where in asked)]
+        empty = [data for data in meant if data.verdict.ended and data.figures[name].median is None]
         if empty:
             reasons = list(dict.fromkeys(data.figures[name].reason for data in empty))
             doubts.append(f"{name} is missing in {counted(len(empty), 'cell')}: {first_few(reasons, 1)}")

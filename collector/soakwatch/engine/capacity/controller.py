@@ -16,7 +16,7 @@ from statistics import median
 
 from MLRsearch import AbstractMeasurer, Config, MeasurementResult, MultipleLossRatioSearch, SearchGoal
 
-from soakwatch.judge.capacity import GoalBounds, Trial
+from soakwatch.judge.capacity import GoalBounds, Trial, Way
 from soakwatch.plan.capacity_plan import CapacityPlan
 
 _FULL = 1_000_000.0  # the library's load for level 1; large, because the library rounds loads
@@ -114,7 +114,8 @@ def _bounds(search: MultipleLossRatioSearch, goal: SearchGoal, trials: Sequence[
     lower = float(bounds.clo) / _FULL
     stat = next(iter(bounds.clo.target_to_stat.values()))
     kept = 1.0 - float(stat.pessimistic_loss_ratio)
-    return GoalBounds(loss, lower, upper, lower * kept, _rate_at(lower, trials) * kept)
+    rate = _rate_at(lower, trials) * kept
+    return GoalBounds(loss, lower, upper, lower * kept, rate, ways=_ways_at(lower, rate, trials))
 
 
 def _provisional(loss: float, upper: float | None, trials: Sequence[Trial]) -> GoalBounds:
@@ -124,7 +125,8 @@ def _provisional(loss: float, upper: float | None, trials: Sequence[Trial]) -> G
         return GoalBounds(loss, None, upper)
     lower = max(trial.level for trial in good)
     kept = 1.0 - max(trial.loss for trial in good if trial.level == lower)
-    return GoalBounds(loss, lower, upper, lower * kept, _rate_at(lower, trials) * kept, provisional=True)
+    rate = _rate_at(lower, trials) * kept
+    return GoalBounds(loss, lower, upper, lower * kept, rate, provisional=True, ways=_ways_at(lower, rate, trials))
 
 
 def _rate_at(level: float, trials: Sequence[Trial]) -> float:
@@ -136,6 +138,16 @@ def _rate_at(level: float, trials: Sequence[Trial]) -> float:
     followed = [trial for trial in trials if not trial.refused and trial.rate > 0] or trials
     nearest = sorted(followed, key=lambda trial: abs(trial.level - level))[:_NEAREST]
     return median(trial.rate / trial.level for trial in nearest) * level
+
+
+def _ways_at(level: float, rate: float, trials: Sequence[Trial]) -> tuple[Way, ...]:
+    """The directions of a rate, by what came through in each of them in the trials at its level."""
+    at = [trial for trial in trials if abs(trial.level - level) <= 1e-9 * level and trial.ways]
+    through: dict[tuple[str, str], float] = {}
+    for way in (way for trial in at for way in trial.ways):
+        through[way.port, way.to] = through.get((way.port, way.to), 0.0) + way.offered - (way.lost or 0.0)
+    total = sum(through.values())
+    return tuple(Way(port, to, rate * part / total, None) for (port, to), part in through.items()) if total else ()
 
 
 def _quiet(_: str) -> None:

@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from soakwatch.engine.load_driver import LEVEL
-from soakwatch_model.flow import BACK, FAILED, LOST, OFFERED, PACKETS, REQUESTS, SENT
+from soakwatch.judge.capacity import Way
+from soakwatch_model.flow import BACK, FAILED, LOST, OFFERED, PACKETS, PORT, REQUESTS, SENT
 from soakwatch_model.metric import BY_NAME, COUNTER, flows
 from soakwatch_model.roles import GENERATOR
 from soakwatch_model.sample import Poll, PollOutcome
@@ -65,6 +66,9 @@ _BASES = (
     Basis(REQUEST, _ANSWERS, _FAILURES, "failed", "requests that failed, by rates"),
 )
 _SENT = (_TX, _ANSWERED, _RX)
+(_PORT_TX,) = flows(SENT, PACKETS, kind=COUNTER, scope=PORT)
+(_PORT_RX,) = flows(BACK, PACKETS, kind=COUNTER, scope=PORT)
+_PORTS = frozenset({_PORT_TX, _PORT_RX})
 _WANTED = {PACKET: flows(OFFERED, PACKETS)[0], REQUEST: flows(OFFERED, REQUESTS)[0]}
 METRICS = frozenset(
     {metric for basis in _BASES for metric in (basis.sent, basis.told)} | set(_WANTED.values()) | {LEVEL}
@@ -80,7 +84,8 @@ class Counted:
     """Offered and lost of one trial; ``rate`` is per second while sending, ``wanted_rate`` the loads' setting.
 
     ``rate`` is by the times of polls, which a busy machine takes late. ``least`` is by the counts and the longest time
-    in which they can have been sent, ``most`` by the time in which the load was told to send."""
+    in which they can have been sent, ``most`` by the time in which the load was told to send. ``ways`` are the
+    directions, where ports are counted."""
 
     offered: float
     lost: float
@@ -88,6 +93,7 @@ class Counted:
     wanted_rate: float | None
     least: float
     most: float
+    ways: tuple[Way, ...] = ()
 
 
 @dataclass(slots=True)
@@ -100,6 +106,8 @@ class _SourceAccount:
     failed_ns: int = 0
     interval_ns: int = 0
     readings: dict[str, list[tuple[int, float]]] = field(default_factory=lambda: defaultdict(list))
+    # counters of its ports, by metric and port
+    ports: dict[tuple[str, str], list[tuple[int, float]]] = field(default_factory=lambda: defaultdict(list))
 
 
 class TrialCounts:
@@ -124,10 +132,13 @@ class TrialCounts:
             return
         account.answered_ns, account.failure = max(account.answered_ns, poll.start_ns), ""
         for sample in poll.answer.samples:
-            if sample.object or sample.metric not in METRICS:
+            if sample.metric in _PORTS:
+                readings = account.ports[sample.metric, sample.object]
+            elif sample.object or sample.metric not in METRICS:
                 continue
-            account.driven |= sample.metric == LEVEL
-            readings = account.readings[sample.metric]
+            else:
+                account.driven |= sample.metric == LEVEL
+                readings = account.readings[sample.metric]
             if not self.watching:
                 readings.clear()
             readings.append((sample.time_ns, float(sample.value)))
@@ -141,7 +152,7 @@ class TrialCounts:
         """A trial begins: keeps only the last reading of each series."""
         self.watching = True
         for account in self._sources.values():
-            for readings in account.readings.values():
+            for readings in (*account.readings.values(), *account.ports.values()):
                 del readings[:-1]
 
     def waits_for(self, since_ns: int, driven: int) -> bool:
@@ -213,6 +224,7 @@ class TrialCounts:
             wanted,
             offered / longest_s,
             offered / shortest_s,
+            _ways(among, begin_ns) if basis.unit == PACKET else (),
         )
 
     def _settled(self, begin_ns: int) -> Basis:
@@ -265,17 +277,41 @@ def _of(metric: str, account: _SourceAccount, begin_ns: int) -> float | None:
     if not inside:
         return None
     if BY_NAME[metric].kind == COUNTER:
-        anew = _began_anew(account, begin_ns)
-        before = next((value for time_ns, value in reversed(readings) if time_ns <= begin_ns), None)
-        if before is None and not anew and inside[0][1] > 0:
-            return None  # how much of it belongs to this trial is unknown
-        return inside[-1][1] - (0.0 if anew or before is None else before)
+        return _grown(readings, begin_ns, anew=_began_anew(account, begin_ns))
     last_ns, total = begin_ns, 0.0
     for time_ns, value in readings:
         if time_ns > begin_ns:
             total += value * (time_ns - last_ns) * 1e-9
             last_ns = time_ns
     return total
+
+
+def _grown(readings: Sequence[tuple[int, float]], begin_ns: int, *, anew: bool) -> float | None:
+    """How far a counter grew since the last rest; None if that is not known."""
+    inside = [value for time_ns, value in readings if time_ns > begin_ns]
+    before = next((value for time_ns, value in reversed(readings) if time_ns <= begin_ns), None)
+    if not inside or (before is None and not anew and inside[0] > 0):
+        return None  # how much of it belongs to this trial is unknown
+    return inside[-1] - (0.0 if anew or before is None else before)
+
+
+def _ways(among: Iterable[_SourceAccount], begin_ns: int) -> tuple[Way, ...]:
+    """What each port sent; of two ports that send to each other also what was lost. None of several generators: nobody
+    knows which of their ports belong together."""
+    having = [account for account in among if account.ports]
+    if len(having) != 1:
+        return ()
+    (account,) = having
+    anew = _began_anew(account, begin_ns)
+    grown = {key: part for key, r in account.ports.items() if (part := _grown(r, begin_ns, anew=anew)) is not None}
+    sent = {port: part for (metric, port), part in sorted(grown.items()) if metric == _PORT_TX and part > 0}
+    back = {port: part for (metric, port), part in grown.items() if metric == _PORT_RX and part > 0}
+    names = {port: port.removeprefix("port=") for port in sent}
+    if len(sent) == 2 and back.keys() == sent.keys():
+        one, other = sent
+        pairs = ((one, other), (other, one))
+        return tuple(Way(names[a], names[b], sent[a], max(0.0, sent[a] - back[b])) for a, b in pairs)
+    return tuple(Way(names[port], "", part, None) for port, part in sent.items())
 
 
 def _fell(metric: str, account: _SourceAccount, begin_ns: int) -> bool:

@@ -24,6 +24,7 @@ from soakwatch.judge.capacity import (
     RESULT,
     SOURCE,
     TRIAL,
+    WAYS,
     CapacitySearch,
     SearchState,
     goal_words,
@@ -163,6 +164,9 @@ class CapacityDriver:
             samples.append(Sample(LEVEL, labels, goal.throughput, now_ns))
             if search.unit in RATES:
                 samples.append(Sample(RATES[search.unit], labels, goal.rate, now_ns))
+            for way in goal.ways:
+                port = object_text(loss=loss_words(goal.loss), bound=goal.bound(search.state), port=way.port)
+                samples.append(Sample(WAYS, port, way.offered, now_ns))
         return tuple(samples)
 
     async def _event(self, kind: str, begin_ns: int, words: str) -> None:

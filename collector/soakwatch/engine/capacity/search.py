@@ -167,6 +167,7 @@ class SearchRun:
             rate,
             found.wanted_rate,
             wanted.warmup,
+            ways=found.ways,
         )
         return trial, share, sure
 

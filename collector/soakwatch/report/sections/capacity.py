@@ -87,6 +87,8 @@ def _trials(search: CapacitySearch) -> list[list[ReportCell | str]]:
         again = trial.repeats - trial.retries
         notes += [f"repeated {counted(again, 'time')}"] if again else []
         notes += [f"tried again {counted(trial.retries, 'time')}"] if trial.retries else []
+        if trial.lost > 0 and len(trial.ways) > 1:
+            notes += [f"{percent(way.lost / way.offered)} {way.words}" for way in trial.ways if way.lost is not None]
         if trial.refused:
             notes.append(f"refused: {percent(trial.attained or 0.0)} of what was asked for was sent")
         rows.append(

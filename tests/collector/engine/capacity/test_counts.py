@@ -155,3 +155,28 @@ def test_a_failed_poll_and_another_level_make_no_trial() -> None:
     failed(counts, 13)
     with pytest.raises(UncountedError, match="a poll of the load failed: no answer"):
         counts.counted(0.5, 10 * S, 14 * S)
+
+
+def test_ports_are_directions() -> None:
+    """Of two ports that send to each other it is known what each lost; of three only what they sent; a port that only
+    receives is none."""
+
+    def counted(ports: Mapping[str, tuple[float, float]]) -> list[tuple[str, str, float, float | None]]:
+        counts, total = TrialCounts(), sum(sent for sent, _ in ports.values())
+        for second, share, level in ((9, 0.0, 0.0), (11, 0.25, 0.5), (12, 0.5, 0.5), (13, 0.75, 0.5), (17, 1.0, 0.0)):
+            if second == 11:
+                counts.restart()
+            at = second * S
+            samples = [Sample("load.level", "", level, at), Sample("load.tx.packets", "", total * share, at)]
+            samples.append(Sample("load.rx.packets", "", sum(back for _, back in ports.values()) * share, at))
+            for port, (sent, back) in ports.items():
+                samples.append(Sample("load.port.tx.packets", f"port={port}", sent * share, at))
+                samples.append(Sample("load.port.rx.packets", f"port={port}", back * share, at))
+            poll = Poll(1, at, at, 1, PollOutcome.OK, None, Answer(tuple(samples), (), ()))
+            counts.observe("generator", poll, S)
+        return [(way.port, way.to, way.offered, way.lost) for way in counts.counted(0.5, 10 * S, 14 * S).ways]
+
+    assert counted({"0": (4000, 1900), "1": (2000, 4000)}) == [("0", "1", 4000, 0), ("1", "0", 2000, 100)]
+    assert counted({"0": (4000, 0), "1": (0, 3900)}) == [("0", "", 4000, None)]
+    three = {"0": (4000, 3000), "1": (3000, 4000), "2": (2000, 2000)}
+    assert counted(three) == [("0", "", 4000, None), ("1", "", 3000, None), ("2", "", 2000, None)]

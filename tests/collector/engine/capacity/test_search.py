@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -199,3 +200,20 @@ def test_a_capacity_that_was_found_is_used_again_by_a_resumed_run(
     ran = run(tmp_path / "run", monkeypatch, again=True)
     assert ran.search == before.search
     assert [level for _, level in ran.load.levels] == [pytest.approx(level)]
+
+
+def test_a_capacity_of_both_directions_is_told_of_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Port 0 sends two thirds, port 1 the rest: the words, the readings, verdict.json and each trial have both."""
+    ran = run(tmp_path / "run", monkeypatch, first=2 / 3)
+    (goal,) = ran.search.goals
+    assert goal.rate is not None
+    assert [(way.port, way.to) for way in goal.ways] == [("0", "1"), ("1", "0")]
+    assert [way.offered for way in goal.ways] == pytest.approx([goal.rate * 2 / 3, goal.rate / 3], rel=0.001)
+    (words,) = ran.words("capacity.result")
+    assert re.search(r"packets/s in all, 4,1\d\d from port 0 to port 1, 2,0\d\d from port 1 to port 0 \(", words)
+    lossy = next(trial for trial in ran.search.trials if trial.lost)
+    assert sum(way.lost or 0.0 for way in lossy.ways) == pytest.approx(lossy.lost, abs=3)
+    with RecordView.open(ran.folder) as view:
+        keys = {key.object: key for key in view.keys(["load.port.capacity.packet.rate"])}
+        assert set(keys) == {"loss=0,bound=found,port=0", "loss=0,bound=found,port=1"}
+        assert view.series(keys["loss=0,bound=found,port=0"]).values.tolist() == [pytest.approx(goal.ways[0].offered)]

@@ -45,8 +45,9 @@ class VirtualLoad:
     """Sends ``level`` times 10,000 packets a second; ``capacity`` a second come back, scattered from poll to poll.
 
     ``most`` is what it can send itself; ``strays`` is what it sends of what it is asked for, at each of its starts.
-    ``silent`` says at which second of the run polls fail, ``deaf`` when it does
-    not follow. ``tells`` are the metrics that it reports; ``drops`` how many packets are lost of the whole of a start.
+    ``silent`` says at which second of the run polls fail, ``deaf`` when it does not follow. ``tells`` are the metrics
+    that it reports; ``drops`` how many packets are lost of the whole of a start. ``first`` is the share that its port 0
+    sends to port 1, where both send.
     """
 
     now_ns: Callable[[], int]
@@ -58,6 +59,7 @@ class VirtualLoad:
     deaf: Callable[[float], bool] = lambda _: False
     strays: Callable[[int], float] = lambda _: 1.0
     drops: Callable[[int], int] = lambda _: 0
+    first: float | None = None
     levels: list[tuple[float, float]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -92,7 +94,11 @@ class VirtualLoad:
             "load.rx.packet.rate": min(self._sends, self.capacity),
             "load.offered.packet.rate": self._level * FULL,
         }
-        return Answer(tuple(Sample(name, "", counts[name], now_ns) for name in self.tells), (), ())
+        samples = [Sample(name, "", counts[name], now_ns) for name in self.tells]
+        for port, other, share in () if self.first is None else (("0", "1", self.first), ("1", "0", 1 - self.first)):
+            samples.append(Sample("load.port.tx.packets", f"port={port}", round(self._sent * share), now_ns))
+            samples.append(Sample("load.port.rx.packets", f"port={other}", round(self._back * share), now_ns))
+        return Answer(tuple(samples), (), ())
 
     @property
     def _sends(self) -> float:
