@@ -90,6 +90,6 @@ def _place(script: Artifact) -> PurePosixPath:
     """Where a script goes: to its own relative path if that stays within the folder."""
     path = PurePosixPath(script.about)
     safe = PurePosixPath(artifact_name(*path.parts)) if path.parts else path
-    if not path.is_absolute() and path == safe and safe.name not in {PLAN, *AROUND.values()}:
+    if not path.is_absolute() and path == safe and str(safe) not in {PLAN, *AROUND.values()}:
         return path
     return PurePosixPath("scripts", artifact_name(PurePosixPath(script.name).name))

@@ -93,6 +93,7 @@ def test_a_run_of_a_campaign_is_repeated_with_what_was_done_around_it(tmp_path: 
         (lab / "tools" / name).write_text(text)
     (lab / "tools" / "bench.sh").chmod(0o755)
     (lab / "tools" / "sizes" / "rate.txt").write_text("100\n")
+    (lab / "tools" / "sizes" / "plan.yaml").write_text("name: of the bench\n")  # no place of the exported plan
     (lab / "campaign.yaml").write_text(CAMPAIGN)
     done = command_in(lab)("campaign", "run", "campaign.yaml", "--folder", "made", timeout=300)
     assert done.returncode in {0, 1, 3}, done.stdout + done.stderr
@@ -106,7 +107,7 @@ def test_a_run_of_a_campaign_is_repeated_with_what_was_done_around_it(tmp_path: 
     again = tmp_path / "again"
     assert sorted(path.relative_to(again).as_posix() for path in again.rglob("*") if path.is_file()) == [
         *("campaign-after.sh", "campaign-before.sh", "plan.yaml"),
-        *("tools/bench.sh", "tools/clean.sh", "tools/load.sh", "tools/sizes/rate.txt"),
+        *("tools/bench.sh", "tools/clean.sh", "tools/load.sh", "tools/sizes/plan.yaml", "tools/sizes/rate.txt"),
     ]
     subprocess.run([again / "campaign-before.sh"], check=True, timeout=60)
     assert (again / "ready.txt").read_text() == "size=1518 it's ours 1518\n"
