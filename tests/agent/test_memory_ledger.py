@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import struct
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ from soakwatch_agent.context import SECOND, HostContext
 from soakwatch_agent.host import Host, probe_names
 from soakwatch_agent.memory_ledger.kernel_counts import KernelCounts, owned_by_kernel_counts
 from soakwatch_agent.memory_ledger.ledger import Ledger
+from soakwatch_agent.memory_ledger.page_pools import attributes, held_by_interface, messages, page_pools
 from soakwatch_agent.memory_ledger.take import LedgerReader, take_ledger
 from soakwatch_agent.probes.ledger import LedgerProbe, NamedParts
 from soakwatch_model.memory_owners import OWNER_BY_NAME
@@ -249,3 +251,17 @@ def test_a_plan_can_switch_it_off() -> None:
         Host(_HERE, ["-ledgers"])
     with pytest.raises(PlanError, match="there is no probe 'ledgers'; did you mean"):
         Config.model_validate({"interval": "1s", "probes": ["-ledgers"]}).require_known()
+
+
+def test_page_pools_are_read_of_the_kernels_answer() -> None:
+    """Two pools of one interface and one of an interface that is gone; this kernel lists its own, or has no list."""
+    pool = struct.pack("=HHIHHIHHQ", 8, 2, 7, 8, 4, 1, 12, 5, 65536)
+    gone = struct.pack("=HHQ", 12, 5, 4096)
+    answer = b"".join(
+        struct.pack("=IHHII", 20 + len(body), 30, 2, 1, 0) + bytes(4) + body for body in (pool, pool, gone)
+    )
+    pools = [attributes(body) for kind, body in messages(answer) if kind == 30]
+    assert held_by_interface(pools) == {7: 131072, 0: 4096}
+    assert list(messages(answer[:30])) == []
+    here = page_pools()
+    assert here is None or all(size >= 0 for size in here.values())

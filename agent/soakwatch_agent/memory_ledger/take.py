@@ -9,6 +9,7 @@ from typing import Callable, Dict, FrozenSet, Iterable, Mapping, Optional, Set, 
 from soakwatch_agent.context import SECOND, HostContext
 from soakwatch_agent.memory_ledger.kernel_counts import KernelCounts, owned_by_kernel_counts
 from soakwatch_agent.memory_ledger.ledger import Ledger, ProcessMemory
+from soakwatch_agent.memory_ledger.page_pools import page_pools
 from soakwatch_agent.memory_ledger.parts import (
     Slab,
     Vmalloc,
@@ -79,6 +80,7 @@ class LedgerReader:
         if caches is not None:
             parts["slab"], parts["reclaimable_slab"] = caches.fixed, caches.reclaimable
         sites = self._in_turn(turn, "sites", "/proc/allocinfo", parse_allocinfo)
+        pools = page_pools() if self._context.real else None
         owned = owned_by_kernel_counts(
             KernelCounts(
                 read_text(self._context.path("/proc/meminfo")),
@@ -88,8 +90,11 @@ class LedgerReader:
             ),
             self._page,
             socket_page=os.sysconf("SC_PAGE_SIZE"),  # the file of a mirrored machine is in pages of this one
+            page_pools=None if pools is None else sum(pools.values()),
             stacks_in_vmalloc=self._stacks is not False,
         )
+        if pools:
+            parts["page_pools"] = pools
         parts["shared"] = self._shared(owned.by_owner.get("shared", 0))
         processes = self._read_processes(now_ns, full=full, first=first)
         if processes is not None:

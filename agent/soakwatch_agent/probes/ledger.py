@@ -11,7 +11,7 @@ from soakwatch_agent.procfs import clean
 from soakwatch_model.memory_owners import NO_OWNER, OWNERS
 from soakwatch_model.sample import Answer, object_text
 
-_MOST = {"processes": 32, "slab": 24, "reclaimable_slab": 16, "vmalloc": 12, "shared": 16}
+_MOST = {"processes": 32, "slab": 24, "reclaimable_slab": 16, "vmalloc": 12, "shared": 16, "page_pools": 16}
 _MOST_SITES = 16
 
 

@@ -56,6 +56,14 @@ def test_values_are_those_of_the_machines_own_probes(sshd: Sshd, tmp_path: Path)
         assert far["process.pid", "process=sleeper,instance=0"] == process.pid
         # nothing that the local probes see is missing from afar
         assert {metric for metric, _ in own | own2} <= {metric for metric, _ in far | again}
+        for owner in ("page_tables", "kernel_stacks", "percpu", "vmalloc"):  # they hold little: none moves far
+            name = ("system.memory.owned", f"owner={owner}")
+            assert abs(far[name] - own[name]) < 64 << 20, owner
+        heap = ("process.memory.mapping", "process=sleeper,instance=0,mapping=heap")
+        assert abs(far[heap] - own[heap]) < 1 << 20
+        whole = sum(value for (metric, _), value in far.items() if metric == "system.memory.owned")
+        whole += far["system.memory.unowned", ""]
+        assert abs(whole - far["system.memory.limit", ""]) < 0.02 * whole
         assert ("system.filesystem.limit", "mountpoint=/") in far
         assert far["system.filesystem.limit", "mountpoint=/"] == own["system.filesystem.limit", "mountpoint=/"]
         assert abs(far["source.clock.offset", "source=ssh"]) < 0.5
