@@ -29,16 +29,15 @@ _SMALL = 0.01  # share of the highest sum: a smaller band is drawn with others
 _TALL = 13.0  # pixels that a name needs
 _HEADROOM = 1.06
 FREE, _OTHERS = "free", "others"
-_FIXED = {FREE: "own own-free", _OTHERS: "own own-others"}
-"""What has a colour of its own: nothing in particular."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Band:
-    """An owner by the name that is shown, and what it holds (bytes)."""
+    """An owner by the name that is shown, and what it holds (bytes); ``kind`` is a colour of its own, if it has one."""
 
     name: str
     series: Series
+    kind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +60,7 @@ def memory_stack(bands: Sequence[Band], frame: Frame, colours: dict[str, str]) -
         return None
     held = {band.name: _at(time_ns, band.series) for band in bands}
     shown = _with_others(held)
+    fixed = {_OTHERS: "own own-others"} | {band.name: f"own {band.kind}" for band in bands if band.kind}
     highest = float(np.max(np.sum(list(shown.values()), axis=0)))
     scale = scale_of("By", highest)
     top = highest * scale.factor * _HEADROOM
@@ -72,7 +72,7 @@ def memory_stack(bands: Sequence[Band], frame: Frame, colours: dict[str, str]) -
     below = np.zeros(time_ns.size)
     names: list[tuple[float, str]] = []
     for name, value in shown.items():
-        kind = _FIXED.get(name) or colours.setdefault(name, f"own own{len(colours) % _BANDS}")
+        kind = fixed.get(name) or colours.setdefault(name, f"own own{len(colours) % _BANDS}")
         above = below + value * scale.factor
         words = f"{name}: {quantity(float(value[0]), 'By')} at first, {quantity(float(value[-1]), 'By')} at last"
         canvas.strokes += [

@@ -58,7 +58,10 @@ def written(folder: Path, columns: Mapping[str, Floats]) -> Path:
     path = folder / "night.csv"
     rows = zip(*columns.values(), strict=True)
     lines = [",".join(["time", *(f'"{name}"' for name in columns)])]
-    lines += [",".join([str(1_700_000_000 + CADENCE_S * i), *(f"{x:.0f}" for x in row)]) for i, row in enumerate(rows)]
+    lines += [
+        ",".join([str(1_700_000_000 + CADENCE_S * i), *("" if np.isnan(x) else f"{x:.0f}" for x in row)])
+        for i, row in enumerate(rows)
+    ]
     path.write_text("\n".join(lines) + "\n")
     return path
 
@@ -134,3 +137,18 @@ def test_the_owner_stands_in_every_report(tmp_path: Path, capsys: pytest.Capture
     section = page.partition('<section id="memory_owners">')[2].partition("</section>")[0]
     assert "kmalloc-512" in section
     assert section.count('<path class="own') >= 5
+
+
+def test_a_part_that_was_named_late_counts_from_nothing(tmp_path: Path) -> None:
+    """Its row has no first value, and its growth is what it holds: it was too small to have a series before."""
+    columns = owned_night(1, kmalloc=1126.0)
+    name = "system.memory.owned.part{owner=slab,part=kmalloc-512}"
+    columns[name][: columns[name].size // 5] = np.nan
+    path = written(tmp_path, columns)
+    first = growth_of(judge_csv(path, on_note=lambda _: None)).fact(OwnerGrew)
+    assert first is not None
+    assert first.part == "kmalloc-512"
+    command(["judge", str(path), "--md", str(tmp_path / "report.md")])
+    row = next(line for line in (tmp_path / "report.md").read_text().splitlines() if "· kmalloc-512" in line)
+    first_cell, last, growth = (cell.strip() for cell in row.split("|")[2:5])
+    assert (first_cell, growth) == ("–", f"+{last}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,6 +24,7 @@ ORDER = 36
 TITLE = "Who owns the memory"
 _WIDE, _NARROW = (900, 300), (400, 300)
 _ENDS = 16  # the part of the readings whose median is the first, or the last
+_LATE = 0.1  # share of the run: a part whose readings begin later was too small to be named before
 _SHOWN = 0.001  # share of the memory from which an owner, or the growth of a part, has a row
 _MOST_PARTS, _DRAWN_PARTS, _BRIEF, _MAX_TARGETS = 4, 3, 8, 8
 _SPLIT = 0.05  # share of the growth of what is in use from which a part gets a band of its own
@@ -31,17 +32,23 @@ _SPLIT = 0.05  # share of the growth of what is in use from which a part gets a 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Row:
-    """An owner, or one of its parts: what it held first and last (bytes)."""
+    """An owner, or one of its parts: what it held first and last (bytes). ``first`` is None of a part that was too
+    small to be named when the run began, and ``grew`` of one that was read once."""
 
     owner: MemoryOwner
     part: str
     series: Series
-    first: float
+    first: float | None
     last: float
 
     @property
-    def grew(self) -> float:
-        return self.last - self.first
+    def grew(self) -> float | None:
+        return None if len(self.series) < 2 else self.last - (self.first or 0.0)
+
+    @property
+    def moved(self) -> float:
+        """Its growth; 0 where it is not known."""
+        return self.grew or 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -67,6 +74,7 @@ def blocks(page: Page) -> Sequence[Block] | None:
     if not hosts:
         return None
     found = [block for host in hosts for block in _of_host(page, host, several=len(hosts) > 1)]
+    found += _unread(page)
     others = sorted({k.target for k in page.source.keys(("system.memory.usage",))} - set(targets), key=natural)
     if others:
         words = "no memory ledger was read: an agent from before it, a platform without it, or it is switched off"
@@ -74,17 +82,28 @@ def blocks(page: Page) -> Sequence[Block] | None:
     return found
 
 
+def _unread(page: Page) -> Iterator[Text]:
+    """What could not be read of a ledger, a line a reason."""
+    faults = [fault for fault in page.source.faults() if fault.metric in {OWNED, PART}]
+    for target, text in dict.fromkeys((fault.target, fault.text) for fault in faults):
+        yield Text(f"not read: {text}", label=target, tone="soft")
+
+
 def _host(page: Page, target: str, keys: Sequence[SeriesKey]) -> _Host | None:
     read = [page.source.series(key) for key in keys if key.target == target]
     by_name = {owner.name: owner for owner in OWNERS}
     whole: dict[str, _Row] = {}
     parts: dict[str, list[_Row]] = {}
+    begun_ns = min((int(each.time_ns[0]) for each in read if len(each)), default=0)
+    late_ns = begun_ns + round(_LATE * (page.verdict.window.end_ns - begun_ns))
     for series in (each.finite() for each in read):
         name = NO_OWNER if series.metric == UNOWNED else label(series.object, "owner") or ""
         if name not in by_name or len(series) < 1:
             continue
         if series.metric == PART:
-            parts.setdefault(name, []).append(_row(by_name[name], label(series.object, "part") or "", series))
+            row = _row(by_name[name], label(series.object, "part") or "", series)
+            late = int(series.time_ns[0]) > late_ns
+            parts.setdefault(name, []).append(replace(row, first=None) if late else row)
         else:
             whole[name] = _row(by_name[name], "", series)
     if NO_OWNER not in whole:
@@ -101,7 +120,7 @@ def _row(owner: MemoryOwner, part: str, series: Series) -> _Row:
 def _of_host(page: Page, host: _Host, *, several: bool) -> Iterator[Block]:
     left = next(row for row in host.owners if row.owner.name == NO_OWNER)
     used = [row for row in host.owners if row.owner.in_use]
-    grew, kept = sum(row.grew for row in used), sum(row.last for row in used)
+    grew, kept = sum(row.moved for row in used), sum(row.last for row in used)
     sentence = (
         f"{percent(1 - left.last / host.total)} of {quantity(host.total, 'By')} has an owner at the end; "
         f"{quantity(kept, 'By')} is in use ({_signed(grew)} in the run), the rest can be had at once"
@@ -130,11 +149,11 @@ def _listed(host: _Host) -> list[_Row]:
     out."""
     least = _SHOWN * host.total
     listed = []
-    for row in sorted(host.owners, key=lambda row: (not row.owner.in_use, -row.grew)):
-        if max(row.first, row.last) >= least or row.owner.name == NO_OWNER:
+    for row in sorted(host.owners, key=lambda row: (not row.owner.in_use, -row.moved)):
+        if max(row.first or 0.0, row.last) >= least or row.owner.name == NO_OWNER:
             listed.append(row)
-            parts = sorted(host.parts.get(row.owner.name, ()), key=lambda part: -abs(part.grew))
-            listed += [part for part in parts if max(abs(part.grew), part.last / 4) >= least][:_MOST_PARTS]
+            parts = sorted(host.parts.get(row.owner.name, ()), key=lambda part: (-abs(part.moved), -part.last))
+            listed += [part for part in parts if max(abs(part.moved), part.last / 4) >= least][:_MOST_PARTS]
     return listed
 
 
@@ -142,9 +161,9 @@ def _cells(row: _Row, total: float) -> list[ReportCell | str]:
     name = ReportCell(f"· {row.part}", "soft") if row.part else row.owner.words
     return [
         name,
-        quantity(row.first, "By"),
+        "–" if row.first is None else quantity(row.first, "By"),
         quantity(row.last, "By"),
-        _signed(row.grew),
+        "–" if row.grew is None else _signed(row.grew),
         percent(round(row.last / total, 4)),
     ]
 
@@ -157,7 +176,7 @@ def _stacks(page: Page, host: _Host) -> Iterator[tuple[SvgDrawing, SvgDrawing] |
     used = [row for row in host.owners if row.owner.in_use]
     colours: dict[str, str] = {}
     for title, rows in (("Memory in use", used), ("All memory", list(host.owners))):
-        bands = [band for row in rows for band in _bands(row, host, sum(abs(each.grew) for each in used))]
+        bands = [band for row in rows for band in _bands(row, host, sum(abs(each.moved) for each in used))]
         frames = [Frame(page.verdict.window, title, *size) for size in (_WIDE, _NARROW)]
         wide, narrow = (memory_stack(bands, frame, colours) for frame in frames)
         yield None if wide is None or narrow is None else (wide, narrow)
@@ -166,13 +185,14 @@ def _stacks(page: Page, host: _Host) -> Iterator[tuple[SvgDrawing, SvgDrawing] |
 def _bands(row: _Row, host: _Host, moved: float) -> Iterator[Band]:
     """An owner as a band, its parts that grew much as bands of their own."""
     parts = host.parts.get(row.owner.name, ()) if row.owner.in_use else ()
-    rising = [part for part in parts if part.grew >= _SPLIT * moved and len(part.series) > 1]
-    rising = sorted(rising, key=lambda part: -part.grew)[:_DRAWN_PARTS]
+    rising = [part for part in parts if part.moved >= _SPLIT * moved and len(part.series) > 1]
+    rising = sorted(rising, key=lambda part: -part.moved)[:_DRAWN_PARTS]
     rest = row.series.values.copy()
     for part in rising:
         at = np.interp(row.series.time_ns, part.series.time_ns, part.series.values, left=0.0)
         rest = np.maximum(rest - at, 0.0)
     name = f"other {row.owner.words}" if rising else row.owner.words
-    yield Band(name, Series(host.target, OWNED, "", row.series.trait, row.series.time_ns, rest))
+    kind = "" if row.owner.in_use else f"own-{row.owner.name.replace('_', '-')}"
+    yield Band(name, Series(host.target, OWNED, "", row.series.trait, row.series.time_ns, rest), kind)
     for part in rising:
         yield Band(row.owner.phrase(part.part), part.series)
