@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from soakwatch_model.event import Event
-from soakwatch_model.fact import Happened
+from soakwatch_model.fact import Happened, OwnerGrew
 from soakwatch_model.finding import Finding, Mark, MarkKind, Outcome
 from soakwatch_model.label import label
 from soakwatch_model.window import Phase
@@ -144,7 +144,7 @@ def _headline(context: CauseContext, indexes: Sequence[int], group: FindingGroup
         many = f", {resting} finding{'s rest' if resting != 1 else ' rests'} on its load" if resting else ""
         return f"generator at fault{many}: {lead.sentence}"
     text = lead.sentence
-    if group.owner is not None:
+    if group.owner is not None and lead.fact(OwnerGrew) is None:  # the sentence names the owners already
         text += f"; {group.owner.words}"
     signs = list(dict.fromkeys(words for index in indexes if (words := context.traits[index].words.effect)))
     if group.kind is CauseKind.INCIDENT and len(signs) > 1 and context.traits[indexes[0]].words.effect:

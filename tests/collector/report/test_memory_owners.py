@@ -152,3 +152,19 @@ def test_a_part_that_was_named_late_counts_from_nothing(tmp_path: Path) -> None:
     row = next(line for line in (tmp_path / "report.md").read_text().splitlines() if "· kmalloc-512" in line)
     first_cell, last, growth = (cell.strip() for cell in row.split("|")[2:5])
     assert (first_cell, growth) == ("–", f"+{last}")
+
+
+def test_growth_of_a_process_names_its_kind_of_mapping(tmp_path: Path) -> None:
+    """Of a process whose heap grows the heap is named, and the owner of the host's growth is named once."""
+    columns = owned_night(1, nginx=1126.0)
+    part = columns["system.memory.owned.part{owner=processes,part=nginx}"]
+    columns["process.memory.usage{process=nginx,instance=0}"] = part + 30 * MIB
+    heap = columns["process.memory.mapping{process=nginx,instance=0,mapping=heap}"] = part * 0.98
+    columns["process.memory.mapping{process=nginx,instance=0,mapping=anonymous}"] = part - heap
+    columns["process.memory.mapping{process=nginx,instance=0,mapping=file}"] = np.full(part.size, 30 * MIB)
+    verdict = judge_csv(written(tmp_path, columns), on_note=lambda _: None)
+    process = growth_of(verdict, "process.memory.usage")
+    assert "; heap +" in process.sentence
+    assert process.fact(OwnerGrew) == next(f for f in process.facts if isinstance(f, OwnerGrew))
+    host = next(cause for cause in verdict.causes if "process nginx +" in cause.headline or "heap +" in cause.headline)
+    assert "accounts for" not in host.headline
