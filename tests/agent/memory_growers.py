@@ -48,6 +48,13 @@ def tmpfs(size: int, held: ExitStack) -> int:
     return os.write(file, b"\1" * size)
 
 
+def file_cache(size: int, held: ExitStack) -> int:
+    """A file on a disk, which the page cache holds."""
+    file, name = tempfile.mkstemp(dir="/var/tmp")
+    Path(name).unlink()
+    return os.write(file, b"\1" * size)
+
+
 def memfd(size: int, held: ExitStack) -> int:
     """Shared memory that no file system shows."""
     os.write(os.memfd_create("grower"), b"\1" * size)
@@ -142,7 +149,20 @@ def pipes(size: int, held: ExitStack) -> int:
 
 GROWERS: dict[str, Callable[[int, ExitStack], int]] = {
     each.__name__: each
-    for each in (heap, anonymous, tmpfs, memfd, huge_pages, tcp, slab, page_tables, kernel_stacks, vmalloc, pipes)
+    for each in (
+        heap,
+        anonymous,
+        file_cache,
+        tmpfs,
+        memfd,
+        huge_pages,
+        tcp,
+        slab,
+        page_tables,
+        kernel_stacks,
+        vmalloc,
+        pipes,
+    )
 }
 
 

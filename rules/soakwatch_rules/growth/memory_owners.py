@@ -64,23 +64,22 @@ def owners_of_growth(ledger: Sequence[Series], window: Window) -> tuple[OwnerGre
     [('slab', 'kmalloc-512', 1.0)]
     """
     ledger = [each for each in (series.finite() for series in ledger) if len(each)]
-    last_ns = max((int(each.time_ns[-1]) for each in ledger), default=0)
     whole: dict[str, float] = {}
-    parts: dict[str, dict[str, float]] = {}
+    parts: dict[str, list[Series]] = {}
     for series in ledger:
         owner = NO_OWNER if series.metric == UNOWNED else label(series.object, "owner") or ""
         known = OWNER_BY_NAME.get(owner)
         if known is None or not known.in_use or series.metric not in LEDGER:
             continue
         if series.metric == PART:
-            grew = _change_of_part(series, window, last_ns)
-            parts.setdefault(owner, {})[label(series.object, "part") or ""] = grew
+            parts.setdefault(owner, []).append(series)
         elif _covers(series, window):
             whole[owner] = net_change(series.values)
     total = math.fsum(whole.values())
     if NO_OWNER not in whole or not total > 0:
         return ()
-    found = [each for owner, grew in whole.items() for each in _divided(owner, grew, parts.get(owner, {}))]
+    changes = {owner: _changes_of_parts(own, window) for owner, own in parts.items()}
+    found = [each for owner, grew in whole.items() for each in _divided(owner, grew, changes.get(owner, {}))]
     return _named(found, total)
 
 
@@ -145,15 +144,20 @@ def _covers(series: Series, window: Window) -> bool:
     return int(series.time_ns[-1]) - int(series.time_ns[0]) >= _SEEN * (window.end_ns - window.begin_ns)
 
 
-def _change_of_part(series: Series, window: Window, last_ns: int) -> float:
-    """The growth of a part: from zero if it was named late, to zero if it is no longer named."""
-    values = series.values
-    some = max(1, len(series) // 16)
-    first, last = float(np.median(values[:some])), float(np.median(values[-some:]))
+def _changes_of_parts(parts: Sequence[Series], window: Window) -> dict[str, float]:
+    """The growth of each part of one owner: from zero if it was named later than others, to zero if it is no longer
+    named as they are. The parts of an owner are read together, but not at every ledger."""
+    first_ns = min(int(each.time_ns[0]) for each in parts)
+    last_ns = max(int(each.time_ns[-1]) for each in parts)
     slack = _LATE * (window.end_ns - window.begin_ns)
-    begun = int(series.time_ns[0]) > window.begin_ns + slack
-    ended = int(series.time_ns[-1]) < last_ns - slack
-    return (0.0 if ended else last) - (0.0 if begun else first)
+    changes: dict[str, float] = {}
+    for series in parts:
+        some = max(1, len(series) // 16)
+        first, last = float(np.median(series.values[:some])), float(np.median(series.values[-some:]))
+        begun = int(series.time_ns[0]) > first_ns + slack
+        ended = int(series.time_ns[-1]) < last_ns - slack
+        changes[label(series.object, "part") or ""] = (0.0 if ended else last) - (0.0 if begun else first)
+    return changes
 
 
 def _divided(owner: str, grew: float, parts: Mapping[str, float]) -> list[_Grown]:

@@ -168,3 +168,13 @@ def test_growth_of_a_process_names_its_kind_of_mapping(tmp_path: Path) -> None:
     assert process.fact(OwnerGrew) == next(f for f in process.facts if isinstance(f, OwnerGrew))
     host = next(cause for cause in verdict.causes if "process nginx +" in cause.headline or "heap +" in cause.headline)
     assert "accounts for" not in host.headline
+
+
+def test_parts_that_are_read_rarely_do_not_count_from_nothing(tmp_path: Path) -> None:
+    """Of the slab nothing was read in the first fifth of the run: its caches are as large as they are all the same."""
+    columns = owned_night(1, nginx=1126.0)
+    for part in ("kmalloc-512", "filp"):
+        values = columns[f"system.memory.owned.part{{owner=slab,part={part}}}"]
+        values[: values.size // 5] = np.nan
+    facts = growth_of(judge_csv(written(tmp_path, columns), on_note=lambda _: None)).facts
+    assert [(fact.owner, fact.part) for fact in facts if isinstance(fact, OwnerGrew)] == [("processes", "nginx")]

@@ -17,6 +17,7 @@ from soakwatch_model.label import label
 from soakwatch_model.memory_owners import NO_OWNER, OWNERS, MemoryOwner
 from soakwatch_model.roles import MONITOR
 from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.growth.memory_owners import OWNED, PART, UNOWNED
 from soakwatch_rules.wording.quantities import percent
 
@@ -94,22 +95,25 @@ def _host(page: Page, target: str, keys: Sequence[SeriesKey]) -> _Host | None:
     by_name = {owner.name: owner for owner in OWNERS}
     whole: dict[str, _Row] = {}
     parts: dict[str, list[_Row]] = {}
-    begun_ns = min((int(each.time_ns[0]) for each in read if len(each)), default=0)
-    late_ns = begun_ns + round(_LATE * (page.verdict.window.end_ns - begun_ns))
     for series in (each.finite() for each in read):
         name = NO_OWNER if series.metric == UNOWNED else label(series.object, "owner") or ""
         if name not in by_name or len(series) < 1:
             continue
         if series.metric == PART:
-            row = _row(by_name[name], label(series.object, "part") or "", series)
-            late = int(series.time_ns[0]) > late_ns
-            parts.setdefault(name, []).append(replace(row, first=None) if late else row)
+            parts.setdefault(name, []).append(_row(by_name[name], label(series.object, "part") or "", series))
         else:
             whole[name] = _row(by_name[name], "", series)
     if NO_OWNER not in whole:
         return None
     rows = tuple(whole[owner.name] for owner in OWNERS if owner.name in whole)
-    return _Host(target, rows, {name: tuple(sorted(rows, key=lambda row: -row.last)) for name, rows in parts.items()})
+    return _Host(target, rows, {name: _parts(rows, page.verdict.window) for name, rows in parts.items()})
+
+
+def _parts(rows: Sequence[_Row], window: Window) -> tuple[_Row, ...]:
+    """The parts of an owner, the largest first; those that were named later than others without a first value."""
+    late_ns = min(int(row.series.time_ns[0]) for row in rows) + _LATE * (window.end_ns - window.begin_ns)
+    found = [replace(row, first=None) if int(row.series.time_ns[0]) > late_ns else row for row in rows]
+    return tuple(sorted(found, key=lambda row: -row.last))
 
 
 def _row(owner: MemoryOwner, part: str, series: Series) -> _Row:
