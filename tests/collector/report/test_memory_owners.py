@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tests.collector.judge.live_device import Device, evaluator_of
 
 from soakwatch.api import judge_csv
 from soakwatch.cli.main import run as command
@@ -16,6 +17,7 @@ from soakwatch.core.errors import EXIT_PASS
 from soakwatch.judge.verdict import Verdict
 from soakwatch_model.fact import OwnerGrew
 from soakwatch_model.finding import Finding, Outcome
+from soakwatch_rules.detectors.growth import Growth
 
 Floats = NDArray[np.float64]
 MIB = 2.0**20
@@ -178,3 +180,26 @@ def test_parts_that_are_read_rarely_do_not_count_from_nothing(tmp_path: Path) ->
         values[: values.size // 5] = np.nan
     facts = growth_of(judge_csv(written(tmp_path, columns), on_note=lambda _: None)).facts
     assert [(fact.owner, fact.part) for fact in facts if isinstance(fact, OwnerGrew)] == [("processes", "nginx")]
+
+
+def test_a_running_run_names_the_owner_too(tmp_path: Path) -> None:
+    """The warning about a trend so far has the owner that grew so far."""
+    device = Device(tmp_path / "run", interval_s=60)
+    leaked = MIB / 60
+    for metric, name, level, rate in (
+        ("system.memory.usage", "", 3000 * MIB, leaked),
+        ("system.memory.owned", "owner=slab", 200 * MIB, leaked),
+        ("system.memory.owned.part", "owner=slab,part=kmalloc-512", 90 * MIB, leaked),
+        ("system.memory.owned", "owner=processes", 2700 * MIB, 0.0),
+        ("system.memory.unowned", "", 100 * MIB, 0.0),
+    ):
+        device.levels[metric, name] = lambda second, level=level, rate=rate: level + rate * second  # type: ignore[misc]
+    evaluator = evaluator_of(device, Growth())
+    for _ in range(20):
+        device.run(600)
+        evaluator.evaluate()
+    device.record.close()
+    (finding,) = evaluator.findings
+    assert finding.outcome is Outcome.WARN
+    assert "slab kmalloc-512 +" in finding.sentence
+    assert finding.fact(OwnerGrew) is not None

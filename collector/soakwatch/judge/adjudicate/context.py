@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from soakwatch.judge.cases import CaseBuilder
 from soakwatch_model.finding import Outcome
 from soakwatch_model.roles import DUT
+from soakwatch_model.series import Series
+from soakwatch_model.window import Window
 from soakwatch_rules.rule import Rule
 
 ALARMS: Final = frozenset({Outcome.FAIL, Outcome.WARN})
+
+
+Reading = Callable[[str, Sequence[str], Window], tuple[Series, ...]]
+"""Reads the series of a target with some metrics, in a window."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +50,8 @@ class Context:
     """The cases of the run (which know the roles of its targets) and its rules by name.
 
     ``demanded`` are the rules that the plan requires, ``shared`` the targets on which unwatched programs run too.
-    ``stands`` describes each finding of a running run, in the order of the findings.
+    ``stands`` describes each finding of a running run, in the order of the findings, and ``in_minutes`` reads its
+    series over more than the last hour: those of a target with some metrics, in a window.
     """
 
     cases: CaseBuilder
@@ -52,6 +59,12 @@ class Context:
     demanded: frozenset[str] = frozenset()
     shared: frozenset[str] = frozenset()
     stands: Sequence[Stand] = ()
+    in_minutes: Reading | None = None
+
+    def series_of(self, target: str, metrics: Sequence[str], window: Window) -> tuple[Series, ...]:
+        """All series of these metrics of a target, in a window."""
+        read = self.cases.parts if self.in_minutes is None else self.in_minutes
+        return read(target, metrics, window)
 
     def role(self, target: str) -> str:
         """The role of a target; one without a role is a device."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Final
 
 from soakwatch.judge.adjudicate.context import ALARMS, Context
+from soakwatch_model.fact import OwnerGrew
 from soakwatch_model.finding import Finding, Place
 from soakwatch_model.metric_entry import HELD_MEMORY, HOST_MEMORY
 from soakwatch_model.metric_queries import telling
@@ -19,20 +20,21 @@ _OF_PROCESS: Final = frozenset(telling(HELD_MEMORY))
 
 def memory_owners(findings: Sequence[Finding], context: Context) -> list[Finding]:
     """Findings of growth that alarm get a fact for each owner that grew; no outcome changes."""
-    return [
-        _owned(finding, context)
-        if finding.outcome in ALARMS and traits_of(finding.rule).growth is not None
-        else finding
-        for finding in findings
-    ]
+    return [_owned(finding, context) if _open(finding) else finding for finding in findings]
+
+
+def _open(finding: Finding) -> bool:
+    """Whether it alarms about growth and names no owner yet, as one from before a restart of the monitor does."""
+    grew = finding.outcome in ALARMS and traits_of(finding.rule).growth is not None
+    return grew and finding.fact(OwnerGrew) is None
 
 
 def _owned(finding: Finding, context: Context) -> Finding:
     if finding.metric in _OF_HOST:
-        ledger = context.cases.parts(finding.target, LEDGER, finding.window)
+        ledger = context.series_of(finding.target, LEDGER, finding.window)
         grown = owners_of_growth(ledger, finding.window)
     elif finding.metric in _OF_PROCESS:
-        own = context.cases.parts(finding.target, (MAPPING,), finding.window)
+        own = context.series_of(finding.target, (MAPPING,), finding.window)
         mine = [series for series in own if series.object.startswith(f"{finding.object},")]
         grown = mappings_of_growth(mine, finding.window)
     else:

@@ -245,7 +245,8 @@ class LiveEvaluator:
     def _news(self, case_builder: CaseBuilder) -> Mapping[str, tuple[Finding, ...]]:
         """The findings of each subject that changed; none for a subject that is gone."""
         every = [(subject, *each) for subject in self._subjects.values() for each in subject.written]
-        context = Context(case_builder, self._every, stands=[stand for _, _, stand in every])
+        stands = [stand for _, _, stand in every]
+        context = Context(case_builder, self._every, stands=stands, in_minutes=self._following.in_minutes)
         shown = adjudicate([finding for _, finding, _ in every], context, live=True)
         now: dict[str, list[Finding]] = {}
         for (subject, _, _), finding in zip(every, shown, strict=True):

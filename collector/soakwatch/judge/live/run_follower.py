@@ -221,6 +221,12 @@ class RunFollower:
         """The record as rules of one manner see it."""
         return View(self, manner)
 
+    def in_minutes(self, target: str, metrics: Sequence[str], window: Window) -> tuple[Series, ...]:
+        """All series of these metrics of a target, in means of minutes. Raises RecordError."""
+        view = self.through("minutes")
+        keys = [key for key in view.keys(metrics) if key.target == target]
+        return tuple(view.series(key, window.begin_ns, window.end_ns) for key in keys)
+
     # --- taking in -----------------------------------------------------------------------------------------------
 
     def _take(self, news: News, fresh: Fresh) -> None:
