@@ -172,5 +172,7 @@ def runtime_of(parts: Mapping[str, bytes]) -> Runtime:
         return Runtime.NODE
     if parts.get("go", b"").strip() == b"yes":
         return Runtime.GO
-    foreign = any(name in libraries for name in (b"/libjemalloc", b"/libtcmalloc", b"/libmimalloc"))
+    if b"/libjemalloc" in libraries:
+        return Runtime.JEMALLOC
+    foreign = any(name in libraries for name in (b"/libtcmalloc", b"/libmimalloc"))
     return Runtime.GLIBC if not foreign and (b"/libc.so" in libraries or b"/libc-2" in libraries) else Runtime.OTHER

@@ -22,6 +22,7 @@ class Runtime(StrEnum):
     GLIBC = "glibc"
     GO = "go"
     JAVA = "java"
+    JEMALLOC = "jemalloc"
     NODE = "node"
     PYTHON = "python"
     OTHER = "other"

@@ -20,12 +20,15 @@ from soakwatch.diagnose.look import Look
 MIB: Final = 1 << 20
 _LEAST_SHARE: Final = 0.02  # of what is held: smaller growth is noise
 _LEAST: Final = 256 << 10
+_OF_HELD: Final = 0.3  # of the growth of what is held: less in use is growth of holes
 _WORTH: Final = 0.01  # of the growth: a site with less is no suspect
 _FREE_SHARE: Final = 0.25  # of what the allocator holds
 _AT_REST: Final = 0.2  # of the mean rate of growth before
+_FLAT: Final = 0.07  # of what is in use: what grew less between the first look and the last was there before
 _STEADY: Final = 0.4  # of the growth: what moves more behind it has not come to rest
 _EARLY: Final = 0.35  # of the course: what comes to rest before is warm-up
 _LOAD_SHARE: Final = 0.8  # of the variance that the load explains
+_LOADED: Final = 0.2  # of the most in use: by so much it must fall with the load
 _LEAST_POINTS: Final = 12
 
 
@@ -107,16 +110,17 @@ def _kind(life: Sequence[Look], apart: Difference, course: Course | None) -> tup
             return rested, None
         sites = [row for row in apart.grown if row.bytes > _LEAST]
         return (Kind.LEAK, None) if grew and sites else (Kind.UNDECIDED, Undecided.NO_ACCOUNT)
-    free = last.heap.held - last.heap.in_use
-    if apart.in_use > _least(last.heap.in_use):
-        if course is not None and _follows_load(course):
-            return Kind.LOAD, None
-        return _rested(life, course) or Kind.LEAK, None
-    if course is not None and _follows_load(course):
+    if course is not None and (_follows_load(course) or _looks_follow_load(life, course)):
         return Kind.LOAD, None
+    free = last.heap.held - last.heap.in_use
+    pieces = last.heap.in_pieces
+    scattered = pieces is not None and pieces > free / 2 and free > max(_FREE_SHARE * last.heap.held, MIB)
+    if scattered and apart.held is not None and apart.in_use < _OF_HELD * apart.held:
+        return Kind.FRAGMENTED, None
+    if apart.in_use > _least(last.heap.in_use):
+        return _rested(life, course) or Kind.LEAK, None
     if free > max(_FREE_SHARE * last.heap.held, MIB):
-        pieces = last.heap.in_pieces
-        return (Kind.FRAGMENTED if pieces is not None and pieces > free / 2 else Kind.RETAINED), None
+        return (Kind.FRAGMENTED if scattered else Kind.RETAINED), None
     rested = _rested(life, course)
     return (rested, None) if rested is not None else (Kind.UNDECIDED, Undecided.NO_GROWTH)
 
@@ -128,15 +132,21 @@ def _least(held: int | None) -> float:
 def _rested(life: Sequence[Look], course: Course | None) -> Kind | None:
     """A cache that is full, or a warm-up that is over; None while it goes on, or nothing is known of it."""
     used = [(look.time_ns * 1e-9, float(look.heap.in_use)) for look in life if look.heap is not None]
+    rests = None if course is None else rests_from(course)
+    if len(used) < 2:
+        return None if rests is None else _by_course(course)
+    (begin, low), (end, high) = used[0], used[-1]
+    flat = high - low < _FLAT * high
+    if flat and course is not None and begin < course.times[0] + _EARLY * (course.times[-1] - course.times[0]):
+        return Kind.WARM_UP if rests is not None else None
     if len(used) >= 3:
-        (begin, low), (middle, half), (end, high) = used[0], used[-2], used[-1]
-        before, after = half - low, high - half
-        rates = before / max(middle - begin, 1e-9), after / max(end - middle, 1e-9)
-        if before > _least(int(high)) and rates[1] < _AT_REST * rates[0]:
-            return _by_course(course)
-        if before > _LEAST or after > _LEAST:
+        middle, half = used[-2]
+        before, after = (half - low) / max(middle - begin, 1e-9), (high - half) / max(end - middle, 1e-9)
+        if half - low > _least(int(high)):
+            return _by_course(course) if after < _AT_REST * before else None
+        if not flat:
             return None
-    return _by_course(course) if course is not None and rests_from(course) is not None else None
+    return _by_course(course) if rests is not None else None
 
 
 def _by_course(course: Course | None) -> Kind:
@@ -199,6 +209,17 @@ def _follows_load(course: Course) -> bool:
     times = course.times - course.times[0]
     trend = float(np.polyfit(times, rest, 1)[0]) * float(times[-1])
     return bool(slope > 0 and abs(trend) < 0.2 * float(np.ptp(memory)))
+
+
+def _looks_follow_load(life: Sequence[Look], course: Course) -> bool:
+    """Whether what the program uses went with the load from each look to the next, down as well: resident memory does
+    not show that where the allocator keeps it."""
+    if course.load is None or float(np.ptp(course.load)) < 0.2 * float(np.max(np.abs(course.load)) or 1):
+        return False
+    used = np.array([look.heap.in_use for look in life if look.heap is not None], dtype=np.float64)
+    at = np.array([look.time_ns * 1e-9 for look in life if look.heap is not None])
+    steps, sent = np.diff(used), np.diff(np.interp(at, course.times, course.load))
+    return bool(used.size >= 3 and np.all(np.sign(steps) == np.sign(sent)) and np.min(steps) < -_LOADED * np.max(used))
 
 
 def _suspects(sites: Sequence[Grown]) -> tuple[Grown, ...]:

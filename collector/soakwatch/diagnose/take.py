@@ -18,9 +18,10 @@ from soakwatch.diagnose.kernel_account import (
 )
 from soakwatch.diagnose.look import Absent, Cost, Look, Runtime, Why
 from soakwatch.diagnose.shell import TIMES, Host, ask, cpu_seconds
-from soakwatch.diagnose.takers.debugger import take_glibc, take_python
+from soakwatch.diagnose.takers.debugger import take_glibc, take_jemalloc, take_python
 from soakwatch.diagnose.takers.golang import take_go
 from soakwatch.diagnose.takers.java import take_java
+from soakwatch.diagnose.takers.node import take_node
 
 _TIMEOUT_S = 30.0
 MAX_KEPT: Final = 4 << 20
@@ -30,6 +31,8 @@ _TAKERS: Final[Mapping[Runtime, Callable[[Host, Subject, Allowance], Awaitable[T
     Runtime.GLIBC: take_glibc,
     Runtime.GO: take_go,
     Runtime.JAVA: take_java,
+    Runtime.JEMALLOC: take_jemalloc,
+    Runtime.NODE: take_node,
     Runtime.PYTHON: take_python,
 }
 

@@ -110,6 +110,32 @@ async def take_glibc(host: Host, subject: Subject, allowed: Allowance) -> Taken:
     )
 
 
+async def take_jemalloc(host: Host, subject: Subject, allowed: Allowance) -> Taken:
+    """The figures of jemalloc."""
+    answer, absent = await ask_process(host, subject, allowed)
+    stopped_s = None if answer is None else answer["stopped_s"]
+    if answer is None or absent is not None:
+        return Taken(absent=() if absent is None else (absent,), stopped_s=stopped_s)
+    text = answer["texts"].get("mallctl", "")
+    heap = jemalloc_heap(text)
+    missing = () if heap is not None else (Absent("mallctl", Why.FAILED),)
+    return Taken(heap, absent=missing, stopped_s=stopped_s, kept={"mallctl.json": text.encode()} if text else {})
+
+
+def jemalloc_heap(text: str) -> Heap | None:
+    """The account of ``mallctl``; pieces are what lies free in slabs that are in use. None if it cannot be read.
+
+    >>> jemalloc_heap('{"stats.allocated": 10, "stats.active": 16, "stats.resident": 30}')
+    Heap(in_use=10, held=30, in_pieces=6, collected=True)
+    """
+    try:
+        figures = cast("dict[str, int]", json.loads(text))
+        used, active, resident = (figures[f"stats.{name}"] for name in ("allocated", "active", "resident"))
+    except (ValueError, KeyError):
+        return None
+    return Heap(used, resident, in_pieces=max(0, active - used))
+
+
 class PythonAnswer(TypedDict, total=False):
     """What the function inside a Python wrote."""
 

@@ -107,12 +107,31 @@ def written(pid, page, functions):
     return texts
 
 
+def statistics(names):
+    """Figures of jemalloc by name, as of now."""
+    page, size = page_with(b"\x01" + b"\0" * 15 + b"\x08" + b"\0" * 47)
+    memory, figures = gdb.selected_inferior(), {}
+    try:
+        for name in ["epoch"] + names:
+            memory.write_memory(page + 64, name.encode() + b"\0")
+            memory.write_memory(page + 16, b"\x08" + b"\0" * 7)
+            new = (page, 8) if name == "epoch" else (0, 0)
+            if address("int", "mallctl", page + 64, page + 32, page + 16, *new) == 0:
+                figures[name] = int.from_bytes(bytes(memory.read_memory(page + 32, 8)), "little")
+    finally:
+        address("int", "munmap", page, size)
+    return figures
+
+
 def ask(pid, code):
     """In a thread that waits: the allocators' own account, and a start of ``code`` in a Python."""
     texts = {}
     page, size = page_with(b"soakwatch\0\0\0\0\0\0\0w\0")
     try:
-        if has("malloc_info"):
+        if has("mallctl"):
+            names = ["stats.%s" % name for name in ("allocated", "active", "resident", "retained")]
+            texts["mallctl"] = json.dumps(statistics(names))
+        elif has("malloc_info"):
             texts.update(written(pid, page, [("malloc_info", [0])]))
         if code:
             held = address("int", "PyGILState_Ensure")
@@ -138,7 +157,8 @@ def once(pid, code, stop_s):
     watchdog.start()
     texts, failure = {}, ""
     try:
-        gdb.execute("sharedlibrary libc\\.so|libc-|libpython", to_string=True)
+        for name in ("libc\\.so", "libc-", "libpython", "jemalloc"):
+            gdb.execute("sharedlibrary " + name, to_string=True)
         if time.monotonic() - begin > stop_s / 2:
             failure = "stop too long"
         elif waiting_thread(pid) is None:

@@ -25,30 +25,28 @@ def own_line(frames, foreign):
     return "%s:%d" % frames[0]
 
 
-def lines():
-    """What is held of all that was allocated since tracing began, by line."""
+def lines(traces):
+    """What is held of all that was allocated since tracing began, by line; ``traces`` as tracemalloc has them."""
     folders = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     foreign = tuple(folder + "/" for folder in folders if folder)
     held = {}
-    for trace in tracemalloc.take_snapshot().traces:
-        frames = [(frame.filename, frame.lineno) for frame in reversed(trace.traceback)]
-        if frames and not any(file == "soakwatch-look" for file, _ in frames):
+    for trace in traces:
+        size, frames = trace[1], trace[2]
+        if frames and not any(frame[0] == "soakwatch-look" for frame in frames):
             row = held.setdefault(own_line(frames, foreign), [0, 0])
-            row[0] += trace.size
+            row[0] += size
             row[1] += 1
     return ranked(held)
 
 
-def types(longest_s):
+def types(objects):
     """The objects that the collector knows, by type; those that hold no other object are not among them."""
-    held, begin = {}, time.perf_counter()
-    for number, each in enumerate(gc.get_objects()):
+    held = {}
+    for each in objects:
         kind = type(each)
         row = held.setdefault(kind, [0, 0])
         row[1] += 1
         row[0] += kind.__basicsize__
-        if number % 4096 == 0 and time.perf_counter() - begin > longest_s:
-            return None
     return ranked({"%s.%s" % (kind.__module__, kind.__qualname__): row for kind, row in held.items()})
 
 
@@ -62,10 +60,12 @@ def look(name, stop_s, last):
     """Everything; ``last`` ends the tracing that an earlier look began."""
     out = {"version": "%d.%d" % sys.version_info[:2], "stops": []}
 
-    def timed(function, *arguments):
-        begin = time.perf_counter()
+    def alone(function, *arguments):
+        """A call during which nothing else of the program runs: its CPU time is the stop."""
+        begin = time.thread_time() if hasattr(time, "thread_time") else time.perf_counter()
         result = function(*arguments)
-        out["stops"].append(round(time.perf_counter() - begin, 4))
+        end = time.thread_time() if hasattr(time, "thread_time") else time.perf_counter()
+        out["stops"].append(round(end - begin, 4))
         return result
 
     try:
@@ -78,14 +78,15 @@ def look(name, stop_s, last):
             if tracemalloc.get_tracemalloc_memory() > stop_s * 400e6:
                 out["lines_left"] = True
             else:
-                out["lines"] = timed(lines)
+                out["lines"] = lines(alone(tracemalloc._get_traces))
         if not last and not tracemalloc.is_tracing():
             tracemalloc.start(FRAMES)
             sys._soakwatch_since = time.time_ns() if hasattr(time, "time_ns") else int(time.time() * 1e9)
         elif last and since is not None:
-            timed(tracemalloc.stop)
+            alone(tracemalloc.stop)
             del sys._soakwatch_since
-        out["types"] = timed(types, stop_s / 2)
+        # a list of all objects is made at once: of 8 bytes each, at 20 ns
+        out["types"] = types(alone(gc.get_objects)) if out["blocks"] * 20e-9 < stop_s else None
     except Exception as error:
         out["error"] = type(error).__name__
     file = os.memfd_create(name)
