@@ -15,20 +15,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from soakwatch.diagnose.compare import Difference, Grown, difference, of_one_life
-from soakwatch.diagnose.look import Look
+from soakwatch.diagnose.look import Look, Runtime, SiteKind
 
 MIB: Final = 1 << 20
 _LEAST_SHARE: Final = 0.02  # of what is held: smaller growth is noise
 _LEAST: Final = 256 << 10
 _OF_HELD: Final = 0.3  # of the growth of what is held: less in use is growth of holes
 _WORTH: Final = 0.01  # of the growth: a site with less is no suspect
+_LIKE: Final = 0.1  # of the number by which another type grew
 _FREE_SHARE: Final = 0.25  # of what the allocator holds
 _AT_REST: Final = 0.2  # of the mean rate of growth before
+_DONE: Final = 0.85  # of what is in use at the last look
+_PEAK: Final = 1.3  # times what is in use at the last look
 _FLAT: Final = 0.07  # of what is in use: what grew less between the first look and the last was there before
 _STEADY: Final = 0.4  # of the growth: what moves more behind it has not come to rest
 _EARLY: Final = 0.35  # of the course: what comes to rest before is warm-up
 _LOAD_SHARE: Final = 0.8  # of the variance that the load explains
 _LOADED: Final = 0.2  # of the most in use: by so much it must fall with the load
+_WITH_HEADROOM: Final = frozenset({Runtime.GO, Runtime.JAVA, Runtime.NODE})
+"""Collectors that hold far more than what is in use by nature: it takes a peak to have seen one."""
 _LEAST_POINTS: Final = 12
 
 
@@ -83,12 +88,12 @@ def reading(looks: Sequence[Look], course: Course | None = None) -> Reading:
     first, last = life[0], life[-1]
     # lines are traced from the first look on, so that what grew is between later ones
     apart = difference(first, last)
-    sites = apart.grown if any(row.kind.value == "line" for row in apart.grown) else (*_later(life), *apart.grown)
+    sites = apart.grown if any(row.kind is SiteKind.LINE for row in apart.grown) else (*_later(life), *apart.grown)
     free = None if last.heap is None else last.heap.held - last.heap.in_use
     pieces = None if last.heap is None else last.heap.in_pieces
     kind, why = _kind(life, apart, course)
     least = _WORTH * max(apart.in_use or 0, 0 if apart.resident is None else apart.resident)
-    suspects = _suspects([row for row in sites if row.bytes >= least]) if kind is Kind.LEAK else ()
+    suspects = _suspects(sites, least) if kind is Kind.LEAK else ()
     return Reading(kind, why, apart, suspects, free, pieces)
 
 
@@ -96,7 +101,7 @@ def _later(life: Sequence[Look]) -> tuple[Grown, ...]:
     """The lines that grew between the second look and the last."""
     if len(life) < 3:
         return ()
-    return tuple(row for row in difference(life[1], life[-1]).grown if row.kind.value == "line")
+    return tuple(row for row in difference(life[1], life[-1]).grown if row.kind is SiteKind.LINE)
 
 
 def _kind(life: Sequence[Look], apart: Difference, course: Course | None) -> tuple[Kind, Undecided | None]:
@@ -119,7 +124,9 @@ def _kind(life: Sequence[Look], apart: Difference, course: Course | None) -> tup
         return Kind.FRAGMENTED, None
     if apart.in_use > _least(last.heap.in_use):
         return _rested(life, course) or Kind.LEAK, None
-    if free > max(_FREE_SHARE * last.heap.held, MIB):
+    peak = max(look.heap.in_use for look in life if look.heap is not None)
+    headroom = last.runtime in _WITH_HEADROOM and peak < _PEAK * last.heap.in_use
+    if free > max(_FREE_SHARE * last.heap.held, MIB) and not headroom:
         return (Kind.FRAGMENTED if scattered else Kind.RETAINED), None
     rested = _rested(life, course)
     return (rested, None) if rested is not None else (Kind.UNDECIDED, Undecided.NO_GROWTH)
@@ -134,24 +141,35 @@ def _rested(life: Sequence[Look], course: Course | None) -> Kind | None:
     used = [(look.time_ns * 1e-9, float(look.heap.in_use)) for look in life if look.heap is not None]
     rests = None if course is None else rests_from(course)
     if len(used) < 2:
-        return None if rests is None else _by_course(course)
+        return None if rests is None else _when(life, course)
     (begin, low), (end, high) = used[0], used[-1]
     flat = high - low < _FLAT * high
-    if flat and course is not None and begin < course.times[0] + _EARLY * (course.times[-1] - course.times[0]):
+    if flat and course is not None and _is_early(begin, course):
         return Kind.WARM_UP if rests is not None else None
     if len(used) >= 3:
         middle, half = used[-2]
         before, after = (half - low) / max(middle - begin, 1e-9), (high - half) / max(end - middle, 1e-9)
         if half - low > _least(int(high)):
-            return _by_course(course) if after < _AT_REST * before else None
+            return _when(life, course) if after < _AT_REST * before else None
         if not flat:
             return None
-    return _by_course(course) if rests is not None else None
+    return _when(life, course) if rests is not None else None
 
 
-def _by_course(course: Course | None) -> Kind:
-    rest = None if course is None else rests_from(course)
+def _when(life: Sequence[Look], course: Course | None) -> Kind:
+    """Warm-up if it came to rest early in the course: by the looks, or if all are later, by the course."""
+    if course is None:
+        return Kind.BOUNDED
+    used = [(look.time_ns * 1e-9, look.heap.in_use) for look in life if look.heap is not None]
+    early = [held for at, held in used if _is_early(at, course)]
+    if early:
+        return Kind.WARM_UP if early[-1] > _DONE * used[-1][1] else Kind.BOUNDED
+    rest = rests_from(course)
     return Kind.WARM_UP if rest is not None and rest < _EARLY else Kind.BOUNDED
+
+
+def _is_early(at: float, course: Course) -> bool:
+    return bool(at < course.times[0] + _EARLY * (course.times[-1] - course.times[0]))
 
 
 def rests_from(course: Course) -> float | None:
@@ -222,8 +240,15 @@ def _looks_follow_load(life: Sequence[Look], course: Course) -> bool:
     return bool(used.size >= 3 and np.all(np.sign(steps) == np.sign(sent)) and np.min(steps) < -_LOADED * np.max(used))
 
 
-def _suspects(sites: Sequence[Grown]) -> tuple[Grown, ...]:
-    """What grew, lines first, and of types the program's own before those of its library."""
-    lines = [row for row in sites if row.kind.value == "line"]
-    types = sorted((row for row in sites if row.kind.value == "type"), key=lambda row: (not row.own, -row.bytes))
-    return (*sorted(lines, key=lambda row: (not row.own, -row.bytes)), *types)
+def _suspects(sites: Sequence[Grown], least: float) -> tuple[Grown, ...]:
+    """What grew by at least so many bytes, lines first, and of types the program's own before those of its library.
+
+    An object may be small and what hangs on it large: a type of the program counts as well if its number grew like
+    that of the type that grew most.
+    """
+    lines = [row for row in sites if row.kind is SiteKind.LINE and row.bytes >= least]
+    types = [row for row in sites if row.kind is SiteKind.TYPE]
+    most = max((row.count for row in types), default=0)
+    worth = [row for row in types if row.bytes >= least or (row.own and row.count > _LIKE * most)]
+    ranked = sorted(worth, key=lambda row: (not row.own, -row.bytes))
+    return (*sorted(lines, key=lambda row: (not row.own, -row.bytes)), *ranked)

@@ -50,7 +50,7 @@ public class Made {
         case "warm-up" -> { busy(n); level(16 * (1 - Math.exp(-part / 0.05))); }
         case "load" -> level(4 + 16 * (0.5 + 0.5 * Math.sin(2 * Math.PI * part * 3)));
         default -> { // retention
-          if (part < 0.2) for (int i = 0; i < 40; i++) kept.add(new Held());
+          if (part < 0.35) for (int i = 0; i < 40; i++) kept.add(new Held());
           else kept.clear();
         }
       }

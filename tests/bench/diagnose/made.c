@@ -58,7 +58,7 @@ int main(int argc, char **argv) {
     } else if (!strcmp(kind, "load")) {
       level(4 + 16 * (0.5 + 0.5 * sin(2 * M_PI * part * 3)));
     } else if (!strcmp(kind, "retention")) {
-      if (part < 0.2)
+      if (part < 0.35)
         for (int each = 0; each < 200; each++) kept[count++] = block(800);
       else if (count) {
         pins[0] = kept[--count]; /* at the top of the heap: nothing below can be given back */

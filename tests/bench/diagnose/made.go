@@ -87,7 +87,7 @@ func main() {
 		case kind == "load":
 			level(4 + 16*(0.5+0.5*math.Sin(2*math.Pi*part*3)))
 		case kind == "retention":
-			if part < 0.2 {
+			if part < 0.35 {
 				for each := 0; each < 200; each++ {
 					kept = append(kept, make([]byte, 800))
 				}

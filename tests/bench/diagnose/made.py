@@ -77,7 +77,7 @@ def main() -> None:
         elif KIND == "load":
             level(4 + 16 * (0.5 + 0.5 * math.sin(2 * math.pi * part * 3)), now)
         elif KIND == "retention":
-            if part < 0.2:
+            if part < 0.35:
                 kept.extend([bytes(400) for _ in range(400)])
             elif kept:
                 pins = kept[-1:]

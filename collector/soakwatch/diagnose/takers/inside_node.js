@@ -35,11 +35,24 @@ const inside = `(async () => {
     out.lines = [...rows].sort((a, b) => b[1] - a[1]).slice(0, 300);
   }
   if (${last}) {
-    if (began) await post("HeapProfiler.stopSampling");
+    if (began) {
+      await post("HeapProfiler.stopSampling");
+      v8.setFlagsFromString("--turbo-inlining");
+      v8.setFlagsFromString("--maglev-inlining");
+    }
     kept.session.disconnect();
     delete globalThis[key];
     setTimeout(() => inspector.close(), 500).unref();
-  } else if (!began) await post("HeapProfiler.startSampling", { samplingInterval: 32768 });
+  } else if (!began) {
+    // A sample names the function that runs, not those that were inlined into it: until the last look none is.
+    v8.setFlagsFromString("--no-turbo-inlining");
+    v8.setFlagsFromString("--no-maglev-inlining");
+    await post("Profiler.enable");
+    await timed("Profiler.startPreciseCoverage", { callCount: false, detailed: false }); // drops the compiled code
+    await post("Profiler.stopPreciseCoverage");
+    await post("Profiler.disable");
+    await post("HeapProfiler.startSampling", { samplingInterval: 32768 });
+  }
   return JSON.stringify(out);
 })()`;
 

@@ -50,8 +50,11 @@ async def take_java(host: Host, subject: Subject, allowed: Allowance) -> Taken:
     native = parts.get("native", b"")
     if b"Total: reserved" in native:
         kept["native_memory.txt"] = native
+    after = heap_of(parts.get("heap", b"").decode("utf-8", "replace")) or heap
+    if rows:  # what is reachable; the heap has what was allocated since as well
+        after = Heap(sum(row.bytes for row in rows), max(after.held, after.in_use))
     return Taken(
-        heap_of(parts.get("heap", b"").decode("utf-8", "replace")) or heap,
+        after,
         sites=(Sites("GC.class_histogram", Basis.LIVE, largest(rows)),) if rows else (),
         absent=() if rows else (Absent("GC.class_histogram", reason_of(trouble, types), first_line(types) or trouble),),
         stopped_s=_stopped(parts.get("before", b""), parts.get("after", b"")),
