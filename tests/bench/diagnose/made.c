@@ -16,6 +16,12 @@ static void *block(size_t size) {
   return made;
 }
 
+static double wall(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_REALTIME, &now);
+  return now.tv_sec + now.tv_nsec * 1e-9;
+}
+
 static void busy(long n) {
   for (long each = 0; each < 40; each++) {
     long at = (n * 40 + each) % 1000;
@@ -56,7 +62,7 @@ int main(int argc, char **argv) {
       busy(n);
       level(16 * (1 - exp(-part / 0.05)));
     } else if (!strcmp(kind, "load")) {
-      level(4 + 16 * (0.5 + 0.5 * sin(2 * M_PI * part * 3)));
+      level(4 + 16 * (0.5 + 0.5 * sin(2 * M_PI * fmod(wall(), seconds) / seconds * 3)));
     } else if (!strcmp(kind, "retention")) {
       if (part < 0.35)
         for (int each = 0; each < 200; each++) kept[count++] = block(800);

@@ -159,7 +159,7 @@ async def _watched(made: Made, pid: int, seconds: float, pprof: str) -> Result:
     due = [share * seconds for share in LOOKS_AT]
     while (now := time.monotonic() - begin) < seconds:
         fields = Path(f"/proc/{pid}/statm").read_text().split()
-        load = 0.5 + 0.5 * math.sin(2 * math.pi * 3 * now / seconds) if made.kind == "load" else 1.0
+        load = 0.5 + 0.5 * math.sin(2 * math.pi * 3 * time.time() / seconds) if made.kind == "load" else 1.0
         readings.append((time.time(), float(fields[1]) * _PAGE, load))
         if due and now >= due[0]:
             due.pop(0)
