@@ -58,7 +58,7 @@ class Difference:
 def of_one_life(looks: Iterable[Look]) -> tuple[Look, ...]:
     """The looks at the process as it was at the last of them, in order of time: a process that was restarted is
     another one."""
-    alive = sorted((look for look in looks if look.alive), key=lambda look: look.time_ns)
+    alive = sorted((look for look in looks if look.alive and not look.of_cpu), key=lambda look: look.time_ns)
     return tuple(look for look in alive if (look.pid, look.start) == (alive[-1].pid, alive[-1].start))
 
 
@@ -91,7 +91,7 @@ def grown(before: Sequence[Sites], after: Sequence[Sites]) -> tuple[Grown, ...]:
     rows: list[Grown] = []
     for each in after:
         earlier = known.get((each.program, each.since_ns))
-        if earlier is None or (each.basis is Basis.TRACED and each.since_ns is None):
+        if earlier is None or each.basis is Basis.SAMPLED or (each.basis is Basis.TRACED and each.since_ns is None):
             continue
         rows += _grown(earlier, each)
     order = {SiteKind.LINE: 0, SiteKind.TYPE: 1}

@@ -20,6 +20,8 @@ _TEXTS: Final = (".txt", ".xml", ".json")
 
 def process_name(process: str) -> str:
     """The name of the process of an object, with its instance if it is not the first."""
+    if not process:
+        return "host"
     labels = object_labels(process)
     name, instance = labels.get("process", process), labels.get("instance", "0")
     return name if instance in {"", "0"} else f"{name} ({instance})"
@@ -58,8 +60,10 @@ def looks_of(entries: Iterable[ArtifactEntry], read: Callable[[str], Artifact]) 
 
 
 def by_process(looks: Iterable[Look]) -> dict[tuple[str, str], list[Look]]:
-    """The looks by target and process."""
+    """The looks at memory by target and process."""
     grouped: dict[tuple[str, str], list[Look]] = {}
     for look in looks:
+        if look.of_cpu:
+            continue
         grouped.setdefault((look.target, look.process), []).append(look)
     return grouped

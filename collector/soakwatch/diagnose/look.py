@@ -12,6 +12,8 @@ VERSION: Final = 1
 KIND: Final = "look"
 """The kind of a record's artifacts that looks are."""
 MEDIA: Final = "application/vnd.soakwatch.look+json"
+CPU: Final = ("process.cpu.", "system.cpu.")
+"""Metrics of findings for which stacks are sampled."""
 MAX_SITES: Final = 300
 """Sites that a look keeps, those with most bytes: the rest is one sum."""
 
@@ -46,6 +48,7 @@ class Basis(StrEnum):
 
     LIVE = "live"  # all that is held
     TRACED = "traced"  # what was allocated since tracing began, and is still held
+    SAMPLED = "sampled"  # how often a stack was seen there: CPU time, and no bytes
 
 
 class SiteKind(StrEnum):
@@ -157,6 +160,11 @@ class Look:
     cost: Cost = field(default_factory=lambda: Cost(0.0))
     kept: tuple[str, ...] = ()  # artifacts with what the programs wrote
     version: int = VERSION
+
+    @property
+    def of_cpu(self) -> bool:
+        """True if it shows where CPU time went, and not what memory holds."""
+        return self.metric.startswith(CPU)
 
     @property
     def alive(self) -> bool:

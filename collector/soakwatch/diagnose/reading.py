@@ -30,8 +30,8 @@ _PEAK: Final = 1.3  # times what is in use at the last look
 _FLAT: Final = 0.07  # of what is in use: what grew less between the first look and the last was there before
 _STEADY: Final = 0.4  # of the growth: what moves more behind it has not come to rest
 _EARLY: Final = 0.35  # of the course: what comes to rest before is warm-up
-_LOAD_SHARE: Final = 0.8  # of the variance that the load explains
-_LOADED: Final = 0.2  # of the most in use: by so much it must fall with the load
+_LOAD_SHARE: Final = 0.6  # of the variance that the load explains
+_LOADED: Final = 0.1  # of the most in use: by so much it must fall with the load
 _WITH_HEADROOM: Final = frozenset({Runtime.GO, Runtime.JAVA, Runtime.NODE})
 """Collectors that hold far more than what is in use by nature: it takes a peak to have seen one."""
 _LEAST_POINTS: Final = 12
@@ -144,15 +144,15 @@ def _rested(life: Sequence[Look], course: Course | None) -> Kind | None:
         return None if rests is None else _when(life, course)
     (begin, low), (end, high) = used[0], used[-1]
     flat = high - low < _FLAT * high
+    middle, half = used[-2]
+    before, after = (half - low) / max(middle - begin, 1e-9), (high - half) / max(end - middle, 1e-9)
+    grew = len(used) >= 3 and half - low > _least(int(high))
+    if grew and after < _AT_REST * before:
+        return _when(life, course)
     if flat and course is not None and _is_early(begin, course):
         return Kind.WARM_UP if rests is not None else None
-    if len(used) >= 3:
-        middle, half = used[-2]
-        before, after = (half - low) / max(middle - begin, 1e-9), (high - half) / max(end - middle, 1e-9)
-        if half - low > _least(int(high)):
-            return _when(life, course) if after < _AT_REST * before else None
-        if not flat:
-            return None
+    if grew or (len(used) >= 3 and not flat):
+        return None
     return _when(life, course) if rests is not None else None
 
 
@@ -237,7 +237,9 @@ def _looks_follow_load(life: Sequence[Look], course: Course) -> bool:
     used = np.array([look.heap.in_use for look in life if look.heap is not None], dtype=np.float64)
     at = np.array([look.time_ns * 1e-9 for look in life if look.heap is not None])
     steps, sent = np.diff(used), np.diff(np.interp(at, course.times, course.load))
-    return bool(used.size >= 3 and np.all(np.sign(steps) == np.sign(sent)) and np.min(steps) < -_LOADED * np.max(used))
+    told = np.abs(sent) > _LOADED / 2 * float(np.ptp(course.load))
+    alike = bool(np.all(np.sign(steps[told]) == np.sign(sent[told])))
+    return bool(used.size >= 3 and alike and np.min(steps) < -_LOADED * np.max(used))
 
 
 def _suspects(sites: Sequence[Grown], least: float) -> tuple[Grown, ...]:

@@ -22,6 +22,7 @@ from soakwatch.diagnose.takers.debugger import take_glibc, take_jemalloc, take_p
 from soakwatch.diagnose.takers.golang import take_go
 from soakwatch.diagnose.takers.java import take_java
 from soakwatch.diagnose.takers.node import take_node
+from soakwatch.diagnose.takers.stacks import take_stacks
 
 _TIMEOUT_S = 30.0
 MAX_KEPT: Final = 4 << 20
@@ -53,7 +54,10 @@ class About:
 async def take(
     host: Host, about: About, allowed: Allowance, time_ns: int, earlier: Look | None = None
 ) -> tuple[Look, Mapping[str, bytes]]:
-    """One look, and the files that were written for it. Never raises: what could not be had is in ``absent``."""
+    """One look (for a finding on CPU: stacks), and the files that were written for it.
+
+    Never raises: what could not be had is in ``absent``.
+    """
     begin = time.monotonic()
     parts, trouble = await ask(host, commands(about.pid), _TIMEOUT_S)
     start = start_of(parts.get("stat", b""))
@@ -69,6 +73,11 @@ async def take(
         Runtime.OTHER,
         None,
     )
+    if not about.pid and base.of_cpu:  # the host as a whole
+        taken = await take_stacks(host, Subject(0, 0), Runtime.OTHER)
+        kept = _bounded(taken.kept)
+        cost = Cost(_since(begin), bytes=sum(len(data) for data in kept.values()))
+        return replace(base, sites=taken.sites, absent=taken.absent, cost=cost), kept
     if not start:
         missing = Absent("process", Why.FAILED, trouble or f"pid {about.pid} is gone")
         return replace(base, absent=(missing,), cost=Cost(_since(begin))), {}
@@ -80,7 +89,10 @@ async def take(
     known = earlier.cost.stopped_s if earlier is not None and earlier.start == start else None
     subject = Subject(about.pid, start, resident or 0, known)
     taker = _TAKERS.get(runtime)
-    taken = Taken() if taker is None else await taker(host, subject, allowed)
+    if base.of_cpu:
+        taken = await take_stacks(host, subject, runtime)
+    else:
+        taken = Taken() if taker is None else await taker(host, subject, allowed)
     kept = _bounded(taken.kept)
     look = replace(
         base,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +14,7 @@ from soakwatch.core.redaction import Redaction
 from soakwatch.core.units import show_seconds
 from soakwatch.diagnose.allowance import Allowance
 from soakwatch.diagnose.kept import artifacts_of, by_process, looks_of, process_name
-from soakwatch.diagnose.look import Look
+from soakwatch.diagnose.look import CPU, Look
 from soakwatch.diagnose.take import About, take
 from soakwatch.engine.hooks.evidence import EvidenceSource
 from soakwatch.engine.hooks.trigger import HookFailedError
@@ -32,7 +32,9 @@ from soakwatch_model.sample import object_labels, object_text
 LOOK: Final = "diagnose.look"
 FAILED: Final = "diagnose.failed"
 MAX_PROCESSES: Final = 5
-"""Processes of one run that are looked at."""
+"""Processes that are looked at for a host that grows."""
+MAX_SUSPECTS: Final = 8
+"""Suspects of one run: more are not looked at."""
 LONGEST_S: Final = 180.0
 """A look that takes longer is given up."""
 _SURE: Final = 0.95
@@ -72,8 +74,12 @@ class _Suspect:
     rule: str
     metric: str
     due_ns: list[int]
-    looks: list[Look] = field(default_factory=list)
     tried: int = 0
+
+    @property
+    def of_cpu(self) -> bool:
+        """True if stacks are sampled, once."""
+        return self.metric.startswith(CPU)
 
 
 class Diagnosing:
@@ -91,7 +97,7 @@ class Diagnosing:
         self._planned, self._folder, self._notes, self._redaction = plan.diagnose, folder, notes, redaction
         self._now_ns, self._host = now_ns, host
         self._targets = {target.name: target for target in plan.targets if target.role == DUT}
-        self._suspects: dict[tuple[str, str], _Suspect] = {}
+        self._suspects: dict[tuple[str, str, bool], _Suspect] = {}
         self._work: asyncio.Task[None] | None = None
 
     @property
@@ -120,7 +126,7 @@ class Diagnosing:
             self._work.cancel()
             await asyncio.wait([self._work])
         for suspect in list(self._suspects.values()):
-            if self._planned is not None and (self._planned.at_most > 1 or suspect.tried == 0):
+            if self._planned is not None and not suspect.of_cpu and (self._planned.at_most > 1 or suspect.tried == 0):
                 await self._bounded(suspect, longest_s, last=True)
 
     async def close(self) -> None:
@@ -132,19 +138,14 @@ class Diagnosing:
     def _suspect(self, finding: Finding, end_ns: int) -> None:
         now_ns, planned = self._now_ns(), self._planned
         assert planned is not None
-        process = _process(finding.object)
-        if not process:  # the host as a whole grows: its watched processes are asked
-            self._suspects.setdefault(
-                (finding.target, ""),
-                _Suspect(self._targets[finding.target], "", finding.rule, finding.metric, [now_ns]),
-            )
+        process, of_cpu = _process(finding.object), finding.metric.startswith(CPU)
+        key = finding.target, process, of_cpu
+        if key in self._suspects or len(self._suspects) >= MAX_SUSPECTS:
             return
-        if (finding.target, process) in self._suspects or len(self._suspects) >= MAX_PROCESSES:
-            return
-        between = max(planned.at_most - 1, 1)
+        between = 1 if of_cpu else max(planned.at_most - 1, 1)
         due = [now_ns + max(0, end_ns - now_ns) * number // between for number in range(between)]
         target = self._targets[finding.target]
-        self._suspects[finding.target, process] = _Suspect(target, process, finding.rule, finding.metric, due)
+        self._suspects[key] = _Suspect(target, process, finding.rule, finding.metric, due)
 
     def _go_on(self) -> None:
         now_ns = self._now_ns()
@@ -175,7 +176,9 @@ class Diagnosing:
         planned, begin_ns = self._planned, self._now_ns()
         assert planned is not None
         pids = await asyncio.to_thread(_pids, self._folder, suspect.target.name, begin_ns)
-        wanted = [suspect.process] if suspect.process else list(pids)[:MAX_PROCESSES]
+        if suspect.of_cpu and not suspect.process:
+            pids = {"": 0}
+        wanted = [suspect.process] if suspect.process or suspect.of_cpu else list(pids)[:MAX_PROCESSES]
         if not any(process in pids for process in wanted):
             raise HookFailedError(
                 f"{process_name(suspect.process) or 'no watched process'} is not running, or its pid is not read"
@@ -229,8 +232,11 @@ class Diagnosing:
 
 
 def _suspicious(finding: Finding) -> bool:
-    """A growth that fails or warns so far, or that is nearly certain though it is too early to judge."""
+    """A growth or a use of CPU that fails or warns so far; a growth that is nearly certain though it is too early to
+    judge."""
     metric = finding.metric
+    if metric.startswith(CPU):
+        return finding.outcome in {Outcome.FAIL, Outcome.WARN}
     if not metric.startswith(_GROWS) and not (metric.startswith(_OF_THE_HOST) and not finding.object):
         return False
     if finding.outcome in {Outcome.FAIL, Outcome.WARN}:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from soakwatch.core.event_kinds import ACKNOWLEDGED, IDENTITY, LABEL_UNREAD, WINDOW
 from soakwatch.core.formatting import natural, quantity, utc
 from soakwatch.diagnose.kept import looks_of
-from soakwatch.diagnose.look import Look
+from soakwatch.diagnose.look import CPU, Look
 from soakwatch.judge.attribution import unlabelled
 from soakwatch.judge.capacity import REPEATED, TRIAL
 from soakwatch.judge.verdict import Verdict
@@ -131,7 +131,9 @@ class Page:
             and (
                 look.metric == finding.metric
                 if process is None
-                else object_labels(look.process).get("process") == process and finding.metric.startswith("process.")
+                else object_labels(look.process).get("process") == process
+                and finding.metric.startswith("process.")
+                and look.of_cpu == finding.metric.startswith(CPU)
             )
         )
 

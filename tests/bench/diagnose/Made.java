@@ -48,7 +48,7 @@ public class Made {
         case "leak" -> { busy(n); leak(variant, n); }
         case "cache" -> { busy(n); level(Math.min(part / 0.5, 1) * 16); }
         case "warm-up" -> { busy(n); level(16 * (1 - Math.exp(-part / 0.05))); }
-        case "load" -> level(4 + 16 * (0.5 + 0.5 * Math.sin(2 * Math.PI * System.currentTimeMillis() / 1000.0 / seconds * 3)));
+        case "load" -> level(4 + 16 * (0.5 + 0.5 * Math.sin(2 * Math.PI * System.currentTimeMillis() / 1000.0 / seconds * 1.3)));
         default -> { // retention
           if (part < 0.35) for (int i = 0; i < 40; i++) kept.add(new Held());
           else kept.clear();

@@ -62,7 +62,7 @@ int main(int argc, char **argv) {
       busy(n);
       level(16 * (1 - exp(-part / 0.05)));
     } else if (!strcmp(kind, "load")) {
-      level(4 + 16 * (0.5 + 0.5 * sin(2 * M_PI * fmod(wall(), seconds) / seconds * 3)));
+      level(4 + 16 * (0.5 + 0.5 * sin(2 * M_PI * fmod(wall(), seconds * 10) / seconds * 1.3)));
     } else if (!strcmp(kind, "retention")) {
       if (part < 0.35)
         for (int each = 0; each < 200; each++) kept[count++] = block(800);

@@ -85,7 +85,7 @@ func main() {
 			busy(n)
 			level(16 * (1 - math.Exp(-part/0.05)))
 		case kind == "load":
-			level(4 + 16*(0.5+0.5*math.Sin(2*math.Pi*math.Mod(float64(time.Now().UnixMicro())*1e-6, seconds)/seconds*3)))
+			level(4 + 16*(0.5+0.5*math.Sin(2*math.Pi*math.Mod(float64(time.Now().UnixMicro())*1e-6, seconds*10)/seconds*1.3)))
 		case kind == "retention":
 			if part < 0.35 {
 				for each := 0; each < 200; each++ {

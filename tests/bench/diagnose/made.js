@@ -27,7 +27,7 @@ setInterval(() => {
   if (kind === "leak") { busy(); for (let i = 0; i < 20; i++) leaks[variant % 6](i); }
   else if (kind === "cache") { busy(); level(Math.min(part / 0.5, 1) * 16); }
   else if (kind === "warm-up") { busy(); level(16 * (1 - Math.exp(-part / 0.05))); }
-  else if (kind === "load") level(4 + 16 * (0.5 + 0.5 * Math.sin(2 * Math.PI * Date.now() / 1000 / seconds * 3)));
+  else if (kind === "load") level(4 + 16 * (0.5 + 0.5 * Math.sin(2 * Math.PI * Date.now() / 1000 / seconds * 1.3)));
   else if (part < 0.35) for (let i = 0; i < 40; i++) kept.push(new Array(500).fill(n));
   else kept.length = 0;
 }, 20);

@@ -75,7 +75,7 @@ def main() -> None:
             busy(n)
             level(16 * (1 - math.exp(-part / 0.05)), now)
         elif KIND == "load":
-            level(4 + 16 * (0.5 + 0.5 * math.sin(2 * math.pi * time.time() / SECONDS * 3)), now)
+            level(4 + 16 * (0.5 + 0.5 * math.sin(2 * math.pi * time.time() / SECONDS * 1.3)), now)
         elif KIND == "retention":
             if part < 0.35:
                 kept.extend([bytes(400) for _ in range(400)])

@@ -31,6 +31,8 @@ from soakwatch.engine.diagnosing import HostAtHand
 from soakwatch.engine.hooks.local_evidence import LocalHost
 
 HERE = Path(__file__).parent
+PERIODS = 1.3
+"""How often the load goes up and down in a course: high at the first look, low at the second, high at the third."""
 LOOKS_AT = (0.12, 0.55, 0.95)
 """When looks are taken, as shares of the course."""
 EXPECTED = {
@@ -141,6 +143,8 @@ async def tried(made: Made, folder: Path, seconds: float, node: asyncio.Lock) ->
     port = next(_PORTS)
     if made.runtime == "node":  # the port of the inspector is one
         await node.acquire()
+    if made.kind == "load":
+        await asyncio.sleep(-time.time() % (seconds / PERIODS))
     command, around = words(made, folder, seconds, port)
     process = subprocess.Popen(command, env={"PATH": "/usr/bin:/bin:/usr/local/bin", **around}, stdout=-3, stderr=-3)
     try:
@@ -159,7 +163,7 @@ async def _watched(made: Made, pid: int, seconds: float, pprof: str) -> Result:
     due = [share * seconds for share in LOOKS_AT]
     while (now := time.monotonic() - begin) < seconds:
         fields = Path(f"/proc/{pid}/statm").read_text().split()
-        load = 0.5 + 0.5 * math.sin(2 * math.pi * 3 * time.time() / seconds) if made.kind == "load" else 1.0
+        load = 0.5 + 0.5 * math.sin(2 * math.pi * PERIODS * time.time() / seconds) if made.kind == "load" else 1.0
         readings.append((time.time(), float(fields[1]) * _PAGE, load))
         if due and now >= due[0]:
             due.pop(0)
@@ -206,6 +210,8 @@ def _line(result: Result) -> str:
     sign = "right" if result.right else "WRONG"
     called = read.kind.value if read.why is None else f"{read.kind.value} ({read.why.value})"
     used = "/".join("-" if look.heap is None else f"{look.heap.in_use / 2**20:.1f}" for look in result.looks)
+    missing = ", ".join(sorted({f"{a.part} {a.why.value} {a.detail}" for look in result.looks for a in look.absent}))
+    first = f"{first}  missing: {missing}" if missing else first
     return f"{sign}  {made.runtime:9}{made.kind:14}{made.variant}  {called:42} {used:20} {max(stops):.2f} s  {first}"
 
 

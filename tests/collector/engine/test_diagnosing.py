@@ -111,7 +111,7 @@ def test_a_growth_sets_off_looks_until_the_end(tmp_path: Path) -> None:
     [
         ("", GROWS, "{dut: {sources: [local]}}"),
         (ON, replace(GROWS, outcome=Outcome.PASS), "{dut: {sources: [local]}}"),
-        (ON, replace(GROWS, metric="process.cpu.utilization"), "{dut: {sources: [local]}}"),
+        (ON, replace(GROWS, metric="process.state"), "{dut: {sources: [local]}}"),
         (ON, replace(GROWS, target="gen"), "{dut: {sources: [local]}, gen: {role: generator, sources: [local]}}"),
     ],
 )
@@ -165,3 +165,19 @@ def test_of_a_host_that_grows_its_watched_processes_are_looked_at(tmp_path: Path
     with program() as pid:
         looks, _, _ = looked(tmp_path / "run", "diagnose: {on: suspicion, at_most: 2}", pid, host)
     assert [(look.process, look.metric) for look in looks] == [(PROCESS, "system.memory.usage")] * 2
+
+
+def test_at_a_spike_of_cpu_stacks_are_sampled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the process of the finding, by what is installed; else it is said what is missing."""
+    monkeypatch.setattr("soakwatch.diagnose.takers.stacks.SECONDS", 1)
+    busy = replace(GROWS, rule="cpu_spike", metric="process.cpu.utilization")
+    words = [sys.executable, "-c", "while True: sum(range(1000))"]
+    with subprocess.Popen(words) as process:
+        try:
+            looks, _, events = looked(tmp_path / "run", ON, process.pid, busy)
+        finally:
+            process.kill()
+    (look,) = looks
+    assert (look.of_cpu, look.rule) == (True, "cpu_spike")
+    assert look.sites or {each.part for each in look.absent} <= {"perf", "py-spy"}
+    assert [event.kind for event in events] == [LOOK]

@@ -36,7 +36,28 @@ def blocks(page: Page) -> Sequence[Block] | None:
             shown.append(grown)
         if (changes := _changes(name, read)) is not None:
             shown.append(changes)
+    for look in page.looks:
+        if look.of_cpu:
+            shown += _stacks(look)
     return shown or None
+
+
+def _stacks(look: Look) -> list[Block]:
+    """Where CPU time went at a spike."""
+    name = f"{look.target} {process_name(look.process)}"
+    rows = [(site, each.program) for each in look.sites for site in each.sites]
+    total = sum(site.count for site, _ in rows)
+    if not total:
+        return [Text(f"no stacks were had: {absent_words(look.absent)}", label=name)]
+    words = f"{rows[0][0].count / total:.0%} of CPU time at {rows[0][0].name}"
+    columns = (
+        ReportColumn("where CPU time went", "name"),
+        ReportColumn("share", "number"),
+        ReportColumn("samples", "number"),
+    )
+    cells = [[site.name, f"{site.count / total:.0%}", f"{site.count:,}"] for site, _ in rows[:_SITES]]
+    detail = f"{total:,} stacks by {rows[0][1]} at {utc(look.time_ns)} UTC, after {look.rule}"
+    return [Text(words, label=name, detail=detail), Table(f"CPU time of {name}", columns, cells, brief=_BRIEF)]
 
 
 def _looks(name: str, looks: Sequence[Look]) -> Table:
