@@ -569,6 +569,8 @@ OTHER_WORDS = {
     "collector/soakwatch/judge/unjudged_columns.py": "words in the names of columns",
     "collector/soakwatch/cli/demo.py": "what the demo must find",
     "collector/soakwatch/sources/profiles/profile_keys.py": "how a column is taken",
+    "collector/soakwatch/report/json.py": "keys of a finding",
+    "collector/soakwatch/web/json_state.py": "keys of a finding",
 }
 """Where several words that are names of rules mean something else, or the very rules that a demonstration is about."""
 

@@ -45,6 +45,15 @@ class Growth:
     cut_by_restarts: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class FullIn:
+    """When something finite is used up, in seconds after the window: not before ``not_before_s`` with 95 %, and after
+    ``after_s`` at the measured pace (None if that cannot be told from zero, or slows down)."""
+
+    not_before_s: float
+    after_s: float | None = None
+
+
 class Stage(StrEnum):
     """Where packets were lost. ``BEFORE`` and ``BEHIND``: the generator's own ports are not polled."""
 
@@ -152,6 +161,7 @@ Fact = (
     PartOfRun
     | Aside
     | Certainty
+    | FullIn
     | Gone
     | Growth
     | Happened
@@ -167,6 +177,7 @@ KINDS: Final[tuple[type[Fact], ...]] = (
     PartOfRun,
     Aside,
     Certainty,
+    FullIn,
     Gone,
     Growth,
     Happened,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from soakwatch_model.metric import BY_NAME, CATALOGUE, COUNTER, UP
+from soakwatch_model.metric import BY_NAME, CATALOGUE, COUNTER, GAUGE, UP
+from soakwatch_model.metric_entry import Metric
 
 _LOST_UNITS = frozenset({"{packet}", "{datagram}", "{segment}", "{error}"})
 _NOT_OF_DEVICES = ("monitor.", "source.", "load.", "reach.", "recorder.")
@@ -105,6 +106,23 @@ def changing(*how: str, outcome: str = "") -> tuple[str, ...]:
         for name, change in changes
         if change is not None and (not how or change.how in how) and outcome in {"", change.outcome}
     )
+
+
+@cache
+def finite() -> tuple[str, ...]:
+    """The metrics of what can be used up: those whose own limit is stated, and shares in use. A process's memory is not
+    among them, since its limit is the machine's.
+
+    >>> "system.conntrack.count" in finite(), "process.open_files" in finite(), "process.memory.usage" in finite()
+    (True, True, False)
+    """
+    return tuple(metric.name for metric in CATALOGUE if metric.growth == UP and metric.kind == GAUGE and _ends(metric))
+
+
+def _ends(metric: Metric) -> bool:
+    if metric.ceiling is None:
+        return metric.unit == "1" and metric.high == 1.0
+    return metric.ceiling.partition(".")[0] == metric.name.partition(".")[0]
 
 
 def bad_direction(name: str) -> str:

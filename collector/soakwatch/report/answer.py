@@ -23,10 +23,11 @@ from soakwatch.judge.problems import (
     phase_at,
     problems_of,
 )
+from soakwatch.judge.proved import proved_by
 from soakwatch.judge.verdict import Verdict
 from soakwatch.report.closing_lines import difference_words, next_step, trust_words
 from soakwatch.report.headline import headline, load_of, load_then
-from soakwatch.report.headroom import Headroom, nearest_limit
+from soakwatch.report.headroom import Headroom, first_full, nearest_limit
 from soakwatch.report.page import Page
 from soakwatch.report.summaries import deciding
 from soakwatch_model.fact import Growth, Onset, OwnerGrew
@@ -182,6 +183,8 @@ def _facts(
         if near is not None:
             of = plain_name(*near.about) if near.about[0] else near.about[1]
             facts.append(("Nearest limit", f"{of} on {near.target}: {near.measured} of {near.limit} ({near.of})"))
+        if outlook := outlook_words(page):
+            facts.append(("Outlook", outlook))
         facts.append(("Checks", _counts(verdict)))
     else:
         facts.append(("What", _what(finding)))
@@ -197,6 +200,20 @@ def _facts(
                 facts.append(("Until", _until(verdict, cause, finding)))
     facts.append(("Load", _load(page, cause, verdict.window if finding is None else finding.window)))
     return (*facts, *_done_by_people(page))
+
+
+def outlook_words(page: Page) -> str:
+    """What is full first, and the least mean time between failures that the run proves; "" of a run that goes on."""
+    if page.verdict.preliminary:
+        return ""
+    parts = []
+    first = first_full(page.headroom[0])
+    if first is not None:
+        parts.append(f"{plain_name(*first.about)} on {first.target}: {first.forecast}")
+    if proofs := [proof for proof in proved_by(page.verdict) if proof.worth_words]:
+        least = min(proofs, key=lambda proof: proof.at_least_s)
+        parts.append(least.words + (f" ({least.target})" if len(proofs) > 1 else ""))
+    return "; ".join(parts)
 
 
 def _done_by_people(page: Page) -> list[tuple[str, str]]:

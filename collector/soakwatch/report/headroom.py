@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from soakwatch.core.formatting import natural, quantity, share_text
+from soakwatch.judge.cases import stretch
 from soakwatch.record.source import ReportSource, SeriesKey
-from soakwatch_model.fact import Growth
+from soakwatch_model.event import Event
+from soakwatch_model.fact import FullIn, Growth
 from soakwatch_model.finding import Finding, Outcome
 from soakwatch_model.metric import CATALOGUE, UP
+from soakwatch_model.metric_queries import finite
 from soakwatch_model.roles import MONITOR
 from soakwatch_model.series import Series
+from soakwatch_rules.detectors.forecast import Forecast
+from soakwatch_rules.outlook import Outlook, outlook_of
 from soakwatch_rules.traits import Judges, Limit, traits_of
-from soakwatch_rules.wording.forecast import forecast_words
+from soakwatch_rules.wording.forecast import forecast_words, full_words
 
 _UNITS = {metric.name: metric.unit for metric in CATALOGUE}
 _STATED = {
@@ -40,7 +45,8 @@ _SOON_S = 7 * 86400.0
 
 @dataclass(frozen=True, slots=True)
 class Headroom:
-    """How far one thing is from one limit. ``room`` is the share of the limit that is left, negative beyond it."""
+    """How far one thing is from one limit. ``room`` is the share of it that is left, negative beyond it; ``full``
+    is when a finite resource is used up; None of anything else, and where that is not known."""
 
     target: str
     about: tuple[str, str]
@@ -52,6 +58,10 @@ class Headroom:
     forecast: str
     after_s: float
     finding: Finding | None = None
+    full: FullIn | None = None
+    highest: float = math.nan  # in ``unit``, as ``most``; only of what a device states
+    most: float = math.nan
+    unit: str = ""
 
     @property
     def room_text(self) -> str:
@@ -61,11 +71,13 @@ class Headroom:
         return share_text(self.room) if math.isfinite(self.room) else "–"
 
 
-def rooms(source: ReportSource, findings: Iterable[Finding]) -> tuple[tuple[Headroom, ...], int]:
-    """All headrooms, the worst first; and how many series were not read."""
+def rooms(
+    source: ReportSource, findings: Iterable[Finding], events: Sequence[Event] = ()
+) -> tuple[tuple[Headroom, ...], int]:
+    """All headrooms, the worst first; and how many series were not read. ``events`` restart what fills up."""
     all_findings = tuple(findings)
     growing = _forecasts(all_findings)
-    stated, left_out = _stated(source, growing)
+    stated, left_out = _stated(source, growing, events)
     judged = [room for finding in all_findings if (room := _judged(finding)) is not None]
     every = [*stated, *judged]
     return tuple(sorted(every, key=_worst_first)), left_out
@@ -75,6 +87,14 @@ def nearest_limit(findings: Iterable[Finding]) -> Headroom | None:
     """What came nearest to a limit of a rule; None where no rule measured against a limit."""
     judged = [room for finding in findings if (room := _judged(finding)) is not None and room.target != MONITOR]
     return min(judged, key=lambda room: (room.room, room.target, room.about), default=None)
+
+
+def first_full(headrooms: Iterable[Headroom]) -> Headroom | None:
+    """The finite resource that is full first; where nothing grows, the one with the nearest bound. None where nothing
+    has a forecast."""
+    known = [(room.full, room) for room in headrooms if room.full is not None and room.target != MONITOR]
+    by_time = [(math.inf if f.after_s is None else f.after_s, f.not_before_s, n) for n, (f, _) in enumerate(known)]
+    return known[min(by_time)[2]][1] if by_time else None
 
 
 def _worst_first(room: Headroom) -> tuple[object, ...]:
@@ -89,6 +109,8 @@ def _judged(finding: Finding) -> Headroom | None:
     """The headroom of a finding below the upper limit of its rule; None if there is no such limit, or it is zero."""
     measured, limit = finding.measured, finding.limit
     if measured is None or not limit or _without_row(finding.rule) or finding.outcome is Outcome.NOT_APPLICABLE:
+        return None
+    if finding.fact(FullIn) is not None:  # its row is that of the resource
         return None
     if (measured <= limit) is (finding.outcome is Outcome.FAIL):  # a floor, or failed for another reason
         return None
@@ -144,8 +166,11 @@ def _weight(finding: Finding) -> tuple[bool, int]:
     return (finding.forecast is None, finding.outcome.rank)
 
 
-def _stated(source: ReportSource, growing: Mapping[Key, Finding]) -> tuple[list[Headroom], int]:
+def _stated(
+    source: ReportSource, growing: Mapping[Key, Finding], events: Sequence[Event]
+) -> tuple[list[Headroom], int]:
     roles = source.roles()
+    window = stretch(source.phases(), Forecast.phases) or source.window()
     every: tuple[SeriesKey, ...] = source.keys()
     keys = [key for key in every if roles.get(key.target) != MONITOR]
     keys.sort(key=lambda key: (key.metric, natural(key.object), key.target))
@@ -161,7 +186,11 @@ def _stated(source: ReportSource, growing: Mapping[Key, Finding]) -> tuple[list[
     for key, limit_key in wanted[:_MAX_SERIES_READ]:
         most = 1.0 if limit_key is None else _last(source.series(limit_key))
         growth = growing.get((key.target, key.metric, key.object))
-        if most and (room := _room(source.series(key), most, growth)) is not None:
+        series = source.series(key)
+        bounded = replace(series, trait=replace(series.trait, ceiling=most))
+        own = [event for event in events if event.target in {"", key.target}]
+        outlook = outlook_of(bounded, window, own) if key.metric in finite() else None
+        if most and (room := _room(series, most, growth, outlook)) is not None:
             rooms.append(room)
     return rooms, len(wanted[_MAX_SERIES_READ:])
 
@@ -171,14 +200,19 @@ def _last(series: Series) -> float:
     return float(good[-1]) if good.size else 0.0
 
 
-def _room(series: Series, limit: float, growth: Finding | None) -> Headroom | None:
+def _room(series: Series, limit: float, growth: Finding | None, outlook: Outlook | None) -> Headroom | None:
     good = series.finite()
     if not len(good):
         return None
     values, unit = good.value, series.trait.unit
     end = values[int(len(values) * (1 - _END)) :]
     high = float(values.max())
-    words, after_s = _outlook(series.metric, growth)
+    full = None
+    if outlook is not None and outlook.full is not None:
+        full = FullIn(outlook.full.not_before_s, outlook.full.after_s)
+        words, after_s = full_words(full), math.inf if full.after_s is None else full.after_s
+    else:
+        words, after_s = _outlook(series.metric, growth)
     return Headroom(
         series.target,
         (series.metric, series.object),
@@ -190,6 +224,10 @@ def _room(series: Series, limit: float, growth: Finding | None) -> Headroom | No
         words,
         after_s,
         growth,
+        full,
+        high,
+        limit,
+        unit,
     )
 
 

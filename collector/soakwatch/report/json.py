@@ -8,16 +8,18 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from importlib import resources
 
 from soakwatch.core.formatting import iso
 from soakwatch.core.ssh_signature import key_of
 from soakwatch.judge.capacity import CapacitySearch
+from soakwatch.judge.proved import ProvedMtbf, proved_by
 from soakwatch.judge.verdict import TargetVerdict, Verdict
 from soakwatch.record.seal import Checked
 from soakwatch.report.answer import ReportAnswer
+from soakwatch.report.headroom import Headroom
 from soakwatch.runs.setup_changes import Changed
 from soakwatch_model.case import Ledger
 from soakwatch_model.fact import Fact
@@ -27,15 +29,20 @@ from soakwatch_model.set_aside import SetAside
 from soakwatch_model.tree import Tree
 from soakwatch_model.window import Phase
 from soakwatch_rules.causes import Cause
+from soakwatch_rules.stats.mtbf import CONFIDENCE
+from soakwatch_rules.stats.time_to_full import RISK
 
-SCHEMA = 7
+SCHEMA = 8
 
 
 def verdict_document(
-    verdict: Verdict, difference: Changed | None = None, answer: ReportAnswer | None = None
+    verdict: Verdict,
+    difference: Changed | None = None,
+    answer: ReportAnswer | None = None,
+    headroom: Iterable[Headroom] | None = None,
 ) -> dict[str, Tree]:
     """The verdict as JSON-able data in the published schema; with what differs from an earlier run, if there is one,
-    and with the first screen of the report where its ``answer`` is given."""
+    and with the first screen of the report and its forecasts where its ``answer`` and ``headroom`` are given."""
     return {
         "schema": SCHEMA,
         "verdict": verdict.outcome.value,
@@ -55,12 +62,19 @@ def verdict_document(
         "changed": None if difference is None else _changed(difference),
         "seal": _seal(verdict.checked),
         "set_aside": [_set_aside(found) for found in verdict.set_aside],
+        "forecasts": None if headroom is None else [_outlook(room) for room in headroom if room.full is not None],
+        "mtbf": [_mtbf(proof) for proof in proved_by(verdict)],
     }
 
 
-def render_json(verdict: Verdict, difference: Changed | None = None, answer: ReportAnswer | None = None) -> str:
+def render_json(
+    verdict: Verdict,
+    difference: Changed | None = None,
+    answer: ReportAnswer | None = None,
+    headroom: Iterable[Headroom] | None = None,
+) -> str:
     """verdict.json as text, with the keys in the order of the schema."""
-    return json_text(verdict_document(verdict, difference, answer))
+    return json_text(verdict_document(verdict, difference, answer, headroom))
 
 
 def json_text(document: Tree) -> str:
@@ -136,6 +150,34 @@ def _set_aside(found: SetAside) -> Tree:
         "why": list[Tree](found.why),
         "undecided": found.undecided,
         "text": found.text,
+    }
+
+
+def _outlook(room: Headroom) -> Tree:
+    """When one finite resource is full."""
+    full = room.full
+    return {
+        "target": room.target,
+        "metric": room.about[0],
+        "object": room.about[1],
+        "unit": room.unit,
+        "highest": room.highest,
+        "limit": room.most,
+        "not_before_seconds": None if full is None else full.not_before_s,
+        "after_seconds": None if full is None else full.after_s,
+        "confidence": 1 - RISK,
+        "text": room.forecast,
+    }
+
+
+def _mtbf(proof: ProvedMtbf) -> Tree:
+    """What the hours of one device prove."""
+    return {
+        "target": proof.target,
+        "seconds": proof.watched_s,
+        "failures": proof.failures,
+        "at_least_seconds": proof.at_least_s,
+        "confidence": CONFIDENCE,
     }
 
 

@@ -15,6 +15,7 @@ from soakwatch.judge.verdict import Verdict
 from soakwatch.record.source import ReportSource, SeriesKey, StoredEvent
 from soakwatch.report.captures import Capture, captures_of
 from soakwatch.report.curves import Curve, Glance, curve_of, glance_of
+from soakwatch.report.headroom import Headroom, rooms
 from soakwatch.report.load import LoadLine, TrafficGenerator, generators, load_lines
 from soakwatch.report.plots import Drawing
 from soakwatch.runs.previous import PreviousRun, previous_run, written_run
@@ -63,6 +64,15 @@ class Page:
     looks: tuple[Look, ...] = ()  # at processes under suspicion
     _curves: dict[tuple[SeriesKey, int], Curve] = field(default_factory=dict)
     _drawings: list[Drawing] = field(default_factory=list)
+    _rooms: list[tuple[tuple[Headroom, ...], int]] = field(default_factory=list)
+
+    @property
+    def headroom(self) -> tuple[tuple[Headroom, ...], int]:
+        """How far everything stayed from its limit and when it is full, the worst first; and how many series were not
+        read."""
+        if not self._rooms:
+            self._rooms.append(rooms(self.source, self.verdict.findings, self.events))
+        return self._rooms[0]
 
     @property
     def drawing(self) -> Drawing:

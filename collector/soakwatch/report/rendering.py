@@ -53,7 +53,9 @@ class Rendering:
         source, verdict = self.source, self.verdict
         makers: dict[str, Callable[[], str]] = {
             "html": lambda: html_of(self._opened(last=True)),
-            "json": lambda: render_json(verdict, changed(source, self.earlier), answer_of(self._opened())),
+            "json": lambda: render_json(
+                verdict, changed(source, self.earlier), answer_of(self._opened()), self._opened().headroom[0]
+            ),
             "junit": lambda: render_junit(verdict, changed(source, self.earlier)),
             "md": lambda: markdown_of(self._opened()),
             "ctrf": lambda: render_ctrf(verdict, changed(source, self.earlier)),

@@ -18,7 +18,7 @@ from soakwatch.judge.problems import thing_of
 from soakwatch.judge.record_trust import seal_words
 from soakwatch.judge.verdict import Verdict
 from soakwatch.record.source import ReportSource
-from soakwatch.report.answer import answer_of
+from soakwatch.report.answer import answer_of, outlook_words
 from soakwatch.report.blocks import Format
 from soakwatch.report.console import ConsoleWriter, Part
 from soakwatch.report.console_blocks import STYLES, head, print_chapter
@@ -109,6 +109,8 @@ def _head(writer: ConsoleWriter, page: Page, *, brief: bool) -> None:
     writer.say((headline(verdict, page.load), "bold"))
     if outcome is not Outcome.FAIL or verdict.preliminary:  # of a failure it is the same sentence
         writer.say(verdict.reason)
+    if outlook := outlook_words(page):
+        writer.say(("Outlook:", "bold"), f" {outlook}", hang=2)
     for name, text in answer_of(page).lines:
         writer.say((f"{name}{'' if name.endswith('?') else ':'}", "bold"), f" {text}", hang=2)
 

@@ -18,6 +18,7 @@ from functools import partial
 
 from soakwatch.core.errors import SoakwatchError
 from soakwatch.core.suggest import hint
+from soakwatch.judge.proved import ProvedMtbf, joined
 from soakwatch.runs.figure_frame import FigureLevel, RunFigure, changes, diff, grouped, level
 from soakwatch.runs.key_figures import Better, FigureSpec, FigureValue
 from soakwatch.runs.release_under_test import are_versions, version_key
@@ -40,6 +41,11 @@ class RunGroup:
     name: str
     runs: tuple[TrendRun, ...]
     verdicts: Mapping[str, int]
+
+    @property
+    def proofs(self) -> tuple[ProvedMtbf, ...]:
+        """What the hours of all its runs prove together of each device; inconclusive runs do not count."""
+        return joined(proof for run in self.runs for proof in run.proofs)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from soakwatch.core.formatting import iso, no_formula
 from soakwatch.runs.figure_trend import FigureChangePoint, FigureTrend, GroupFigure, PlanTrend, RunGroup, TrendResult
 from soakwatch.runs.key_figures import FigureValue, figure_text
 from soakwatch.runs.trend_runs import TrendRun
+from soakwatch_rules.stats.mtbf import CONFIDENCE
 
 COLUMNS = "plan,cell,group,run,begin,verdict,figure,name,value,unit,better,change_point,reason"
 """The columns of the CSV: a line a run and figure, in the order of the groups and of time within."""
@@ -88,6 +89,17 @@ def _group(group: RunGroup) -> dict[str, object]:
         "first": iso(group.runs[0].begin_ns),
         "last": iso(group.runs[-1].begin_ns),
         "verdicts": {verdict: group.verdicts.get(verdict, 0) for verdict in ("pass", "fail", "inconclusive")},
+        "mtbf": [
+            {
+                "target": proof.target,
+                "runs": proof.runs,
+                "seconds": proof.watched_s,
+                "failures": proof.failures,
+                "at_least_seconds": proof.at_least_s,
+                "confidence": CONFIDENCE,
+            }
+            for proof in group.proofs
+        ],
     }
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from soakwatch.core.errors import RecordError
 from soakwatch.core.labels import LABELS_KEY, RELEASE, labels_in
+from soakwatch.judge.proved import ProvedMtbf, proved_in
 from soakwatch.record import RecordView
 from soakwatch.record.lifecycle import lifecycle_of
 from soakwatch.runs.catalog import folders_of
@@ -28,7 +29,7 @@ _BELOW = "runs"  # where a campaign's folder holds its runs
 @dataclass(frozen=True, slots=True)
 class TrendRun:
     """One run that was judged. ``labels`` include its release: the label, otherwise what the devices reported.
-    ``values`` are its figures by their expressions."""
+    ``values`` are its figures by their expressions, ``proofs`` what its hours prove of each device."""
 
     folder: Path
     plan: str
@@ -37,6 +38,7 @@ class TrendRun:
     labels: Mapping[str, str]
     specs: tuple[FigureSpec, ...]
     values: Mapping[str, FigureValue]
+    proofs: tuple[ProvedMtbf, ...] = ()
 
     @property
     def cell(self) -> str:
@@ -89,6 +91,7 @@ def read_trend_run(folder: Path, wanted: Sequence[FigureSpec] = ()) -> TrendRun 
                 {**labels, RELEASE: release} if release else labels,
                 specs,
                 {spec.text: figure_of(view, spec) for spec in specs},
+                proved_in(view),
             )
     except (RecordError, OSError) as error:
         return LeftOut(folder, str(error).replace(f"{folder}/", ""))

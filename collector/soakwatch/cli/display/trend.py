@@ -49,6 +49,9 @@ def _show_plan(plan: PlanTrend, by: str) -> None:
             for group in plan.groups
         ],
     )
+    for group in plan.groups:
+        for proof in (proof for proof in group.proofs if proof.worth_words):
+            click.echo(harmless(f"{group.name}, {proof.target}: {proof.words}"))
     for figure in plan.figures:
         click.echo()
         _show_figure(figure, by)

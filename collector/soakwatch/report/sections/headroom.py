@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from soakwatch.core.formatting import subject
 from soakwatch.report.blocks import CONSOLE, HTML, Block, ReportCell, ReportColumn, Table, Text
-from soakwatch.report.headroom import Headroom, rooms
+from soakwatch.report.headroom import Headroom
 from soakwatch.report.page import Page
 from soakwatch_model.finding import Outcome
 from soakwatch_model.roles import MONITOR
@@ -18,8 +18,10 @@ _MAX_ROWS, _FOLDED_AFTER, _BRIEF = 120, 20, 12
 _INTRO = (
     "How much of each limit was left at the highest measured value. Exceeded limits come first, then what runs out "
     "within a week, limits of the device, and limits of rules. For a limit of a rule, “highest” is the rule's own "
-    "measure; “at the end” is the median of the last 5 % of the run. Zero-tolerance limits (restarts, crashes, drops) "
-    "are listed under Findings."
+    "measure; “at the end” is the median of the last 5 % of the run. “Full in” carries the pace of the run on to the "
+    "limit, by its highest readings; it is given for growth that cannot be chance. “Not before” holds with 95 % if the "
+    "load and what it does stay as they were: growth that begins later is not in it. Zero-tolerance limits (restarts, "
+    "crashes, drops) are listed under Findings."
 )
 _COLUMNS = (
     ReportColumn("target", "name"),
@@ -41,7 +43,7 @@ _BRIEF_COLUMNS = (
 
 def blocks(page: Page) -> Sequence[Block]:
     """The rows, the worst first."""
-    headrooms, unread = rooms(page.source, page.verdict.findings)
+    headrooms, unread = page.headroom
     blocks: list[Block] = [Text(_INTRO, tone="soft", formats=HTML)]
     if headrooms:
         rows = [_row(room, page) for room in headrooms[:_MAX_ROWS]]
