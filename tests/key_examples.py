@@ -25,6 +25,7 @@ _OF_THE_PLAN = {
     "defaults": "{snmp: {community: env:COMMUNITY, interval: 10s}}",
     "web": "{listen: '127.0.0.1:8720'}",
     "stop_on_fail": "[reboot, core_dump]",
+    "stop_when": "decided",
     "labels": "{release: '7.2', testbed: rack-3}",
 }
 _OF_PARTS = {
@@ -42,6 +43,8 @@ _OF_PARTS = {
     "drill.processes": "[{name: bgpd, start: /usr/sbin/service bgpd start}]",
     "drill.interfaces": "[eth1]",
     "drill.log": "127.0.0.1:5514",
+    "stop_when.decided": "{not_before: 8h}",
+    "decided.not_before": "8h",
     "baseline.for": "30m",
     "baseline.until": "load",
     "capacity.at_most": "20m",

@@ -222,6 +222,7 @@ CATALOGUE: Final[tuple[EventKind, ...]] = (
     replace(_ADMIN, name="record.rescued", about="the record was taken away, and saved; the run went on"),
     replace(_ADMIN, name="start.warning", about="the first polls of the run showed that something is missing"),
     replace(_ADMIN, name="label.unread", about="a label of the run could not be read"),
+    replace(_ADMIN, name="run.decided", about="every required rule had its final answer, so the run ended"),
     replace(_ADMIN, name="run.stop", about="a stop of the run was requested", source="users"),
     replace(
         _ADMIN, name="run.action", about="what a user of a lab server did to the run", source="serve", explains=False

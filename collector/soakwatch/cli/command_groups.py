@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "Run": ("demo", "init", "check", "run", "event", "stop", "resume"),
     "Look": ("ps", "watch", "open", "serve", "runs", "report", "figures"),
-    "Judge": ("judge", "diagnose", "import", "rules", "drill"),
+    "Judge": ("judge", "diagnose", "import", "rules", "drill", "decided"),
     "Many runs": ("campaign", "compare", "trend", "archive", "query"),
     "Lab server": ("submit", "queue", "token"),
     "Devices and generators": ("probe", "profiles", "pollers", "loads", "metrics", "agent", "calibrate"),

@@ -39,6 +39,9 @@ RECORD_DAMAGED = "record.damaged"
 STOP, ACKNOWLEDGED = "run.stop", "finding.acknowledged"
 """What people tell a run: to end, and that they know of a finding."""
 
+DECIDED = "run.decided"
+"""Event: the run ended because every required rule had its final answer; only the monitor records it."""
+
 RUN_ACTION = "run.action"
 """Event: what a user of a lab server did to the run; only the server records it."""
 

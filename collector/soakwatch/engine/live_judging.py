@@ -52,6 +52,11 @@ class LiveJudging:
         """True if a failure that is to stop the run is confirmed."""
         return self._stops and self._judge.confirmed
 
+    @property
+    def decided(self) -> Event | None:
+        """The event that every required rule has its final answer, where the plan ends the run by that."""
+        return self._judge.decided
+
     def observe(self, poll: Poll) -> None:
         """Takes a poll of any source; if it shows something that matters, call ``wake``."""
         self._triggers.add(poll)

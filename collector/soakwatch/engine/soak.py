@@ -289,6 +289,9 @@ class Soak:
         self._diagnosing.on_findings(findings, self.end_ns)
         self.notifying.on_findings(findings)
         await self._live.record(judged_ns)
+        if self._live.decided is not None and not self._stop.is_set():
+            await self.note(self._live.decided)
+            self.stop()
         if self._live.ends_the_run:
             self.stop()
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from soakwatch.core.event_kinds import DECIDED
 from soakwatch.judge.adjudicate.context import Context
 from soakwatch.judge.adjudicate.order import adjudicate
 from soakwatch.judge.adjudicate.set_aside import with_set_aside_facts
@@ -20,6 +21,7 @@ from soakwatch.judge.planned import shared_hosts
 from soakwatch.judge.unjudged_columns import unjudged_columns
 from soakwatch.judge.verdict import Verdict, fold
 from soakwatch.plan.tenant_plan import TenantPlan
+from soakwatch.record.model import MONITOR_ORIGIN
 from soakwatch_model.case import Case
 from soakwatch_model.fact import PartOfRun
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
@@ -107,8 +109,18 @@ def judge(
         planned_s,
         case_builder.events,
         goes_on=goes_on,
+        decided=why_decided(record),
     )
     return replace(verdict, capacity=recorded_searches(record), set_aside=case_builder.plausible.set_aside())
+
+
+def why_decided(record: JudgeableRecord) -> str:
+    """What was decided, in a sentence, where the monitor ended the run because every required rule had its final
+    answer; "" of any other run."""
+    for stored in record.events():
+        if stored.event.kind == DECIDED and stored.origin == MONITOR_ORIGIN:
+            return stored.event.detail.get("text") or stored.event.detail.get("outcome", "")
+    return ""
 
 
 @dataclass(frozen=True, slots=True)

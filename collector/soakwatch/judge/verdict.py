@@ -56,7 +56,7 @@ class Verdict:
     may have failed already but cannot have passed. ``labels`` are the run's, ``capacity`` its capacity searches.
     ``checked`` is the result of checking the record, None if unchecked (the run goes on). ``set_aside`` are the
     impossible readings that no rule saw, by series. ``course`` says how far a running run is, or how early one ended;
-    else "".
+    else "". ``decided`` is the final answer by which a run ended early; "" of any other.
     """
 
     run: str
@@ -75,6 +75,7 @@ class Verdict:
     checked: Checked | None = None
     set_aside: tuple[SetAside, ...] = ()
     course: str = ""
+    decided: str = ""
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -113,15 +114,17 @@ def fold(
     events: Iterable[Event] = (),
     *,
     goes_on: bool = False,
+    decided: str = "",
 ) -> Verdict:
     """Fail if any finding fails; else inconclusive if an inconclusive finding blocks a pass; else pass.
 
     ``demand`` says which ones block; a bare set names the rules whose findings do not.
 
-    A run that ended before ``REACHED`` of its planned length cannot pass, since the polls after its end were due. While
-    a run ``goes_on`` its verdict is preliminary and never a pass. A run, or a target of role ``dut``, of which nothing
-    was judged is inconclusive. Findings are ordered worst first, then by cause, then by target, rule and object, so
-    that equal records give equal verdicts. Causes only group findings: they change no outcome.
+    A run that ended before ``REACHED`` of its planned length cannot pass, since the polls after its end were due,
+    unless it ended because every required rule had its final answer (``decided`` says which). While a run ``goes_on``
+    its verdict is preliminary and never a pass. A run, or a target of role ``dut``, of which nothing was judged is
+    inconclusive. Findings are ordered worst first, then by cause, then by target, rule and object, so that equal
+    records give equal verdicts. Causes only group findings: they change no outcome.
     """
     ordered = tuple(sorted(findings, key=lambda f: (f.outcome.rank, f.target, f.rule, f.metric, f.object)))
     stretches = tuple(phases)
@@ -149,6 +152,9 @@ def fold(
         course = f"still running, {show_seconds(lasted_s)}{of}"
         headline = f"{course}; so far {headline}"
         outcome = Outcome.INCONCLUSIVE if outcome is Outcome.PASS else outcome
+    elif decided and planned_s is not None and lasted_s < REACHED * planned_s:
+        course = f"ended when decided, {show_seconds(lasted_s)} of {show_seconds(planned_s)}"
+        headline = f"{course}: {headline}"
     elif planned_s is not None and lasted_s < REACHED * planned_s:
         course = f"ended early, {show_seconds(lasted_s)} of {show_seconds(planned_s)}"
         headline = f"{course}: {headline}"
@@ -166,6 +172,7 @@ def fold(
         waived,
         goes_on,
         course=course,
+        decided=decided,
     )
 
 

@@ -33,12 +33,14 @@ from soakwatch.plan.rule_plan import Rules
 from soakwatch.plan.sink_plan import Sinks
 from soakwatch.plan.source_plan import labelled
 from soakwatch.plan.start_plan import PlannedStart
+from soakwatch.plan.stop_plan import StopWhen
 from soakwatch.plan.target import Targets, WatchPlan
 from soakwatch.plan.tenant_plan import Tenants
 from soakwatch.plan.web import DEFAULT_WEB, Web
 
 _OF_THE_RUN = frozenset(
-    ("phases", "events", "start", "hooks", "notify", "stop_on_fail", "reference", "baseline", "sinks", "diagnose")
+    {"phases", "events", "start", "hooks", "notify", "stop_on_fail", "stop_when"}
+    | {"reference", "baseline", "sinks", "diagnose"}
 )
 _PASSWORD_IN_URL = re.compile(r"://[^/\s:@]*:[^/\s@]+@")
 _NOT_IN_NAME = re.compile(r"[^A-Za-z0-9._]+")
@@ -68,6 +70,9 @@ class PlanKeys(PlanModel):
     stop_on_fail: Annotated[
         StopOnFail, Field(description="rules whose live failure ends the run; true: every rule", json_schema_extra=NO)
     ] = frozenset()
+    stop_when: Annotated[
+        StopWhen | None, Field(description="what ends the run early: decided, once every required rule is certain")
+    ] = None
     web: Annotated[
         Web, Field(description="page and API of the run while it is running; false: none", json_schema_extra=YES)
     ] = DEFAULT_WEB

@@ -218,7 +218,7 @@ def outlook_words(page: Page) -> str:
 
 def _done_by_people(page: Page) -> list[tuple[str, str]]:
     """Facts about what people did: they stopped the run, or acknowledged findings."""
-    done = []
+    done = [("Decided", page.verdict.decided)] if page.verdict.decided else []
     stop = next((event for event in page.events if event.kind == STOP), None)
     if stop is not None:
         done.append(("Stopped", f"on request: {stop.detail.get('reason') or 'no reason given'} ({utc(stop.begin_ns)})"))

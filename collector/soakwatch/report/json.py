@@ -64,6 +64,7 @@ def verdict_document(
         "set_aside": [_set_aside(found) for found in verdict.set_aside],
         "forecasts": None if headroom is None else [_outlook(room) for room in headroom if room.full is not None],
         "mtbf": [_mtbf(proof) for proof in proved_by(verdict)],
+        "decided": verdict.decided or None,
     }
 
 

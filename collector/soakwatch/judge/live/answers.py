@@ -1,7 +1,7 @@
 """What the live judge of a run answers: one line of JSON for each subject whose findings changed, and the growth rates.
 
-``{"of": name, "findings": [...]}`` for a subject, ``{"forgot": sentence}`` once something was forgotten,
-``{"rates": [...]}`` at the end.
+``{"of": name, "findings": [...]}`` for a subject, ``{"forgot": sentence}`` once something was forgotten, ``{"decided":
+event}`` once every required rule has its final answer, where the plan asks for it, ``{"rates": [...]}`` at the end.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from soakwatch.judge.live.deciding import deciding_of
 from soakwatch.judge.live.evaluator import LiveEvaluator
 from soakwatch.judge.live.run_follower import RunFollower
 from soakwatch.judge.rates import rates_json
@@ -23,7 +24,8 @@ def evaluator_of(folder: Path, cpu_s: Callable[[], float] = time.process_time) -
     """The live judgement of a run: its rules, and its findings so far. Raises RecordError and PlanError."""
     with RecordView.open(folder) as view:
         metas, rules, before = view.metas(), planned_rules(recorded_rules(view)), view.findings(live=True)
-    evaluator = LiveEvaluator(RunFollower(folder, rules, metas), rules, cpu_s)
+        deciding = deciding_of(view, folder)
+    evaluator = LiveEvaluator(RunFollower(folder, rules, metas), rules, cpu_s, deciding)
     evaluator.remember(before)
     return evaluator
 
@@ -36,4 +38,8 @@ def answer(evaluator: LiveEvaluator) -> list[str]:
     ]
     if evaluator.forgot:
         lines.append(json.dumps({"forgot": evaluator.forgot}))
+    decision = evaluator.decision()
+    if decision is not None:
+        event = decision.event
+        lines.append(json.dumps({"decided": {"at_ns": event.begin_ns, "detail": dict(event.detail)}}))
     return [*lines, json.dumps({"rates": rates_json(evaluator.rates)})]

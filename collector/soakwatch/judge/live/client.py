@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
+from soakwatch.core.event_kinds import DECIDED
 from soakwatch.core.forked_child import ForkedChild
 from soakwatch.core.installed_code import REPLACED, code_stamp
 from soakwatch.core.log_throttle import ThrottledLog
@@ -23,6 +24,7 @@ from soakwatch.judge.rates import LiveSnapshot, Rate, rates_of
 from soakwatch.plan.rule_plan import RulePlan, planned_rules
 from soakwatch.record import finding_from_json
 from soakwatch.record.findings import identity_of
+from soakwatch_model.event import Event
 from soakwatch_model.finding import Finding, Outcome
 
 JUDGE_EVERY_S = 60.0
@@ -147,6 +149,7 @@ class LiveJudge:
         self.judged_ns: int | None = None
         self.findings: tuple[Finding, ...] = ()
         """The findings so far, worst first; sorted once, for displays ask every second."""
+        self.decided: Event | None = None  # the final answer of the run, where its plan asks for one
         self.forgot = ""  # what the judge does not remember any more, in a sentence
 
     @property
@@ -226,6 +229,10 @@ class LiveJudge:
             message = json.loads(lines.pop())
             if "forgot" in message:
                 self.forgot = str(message["forgot"])
+                continue
+            if "decided" in message:
+                at_ns, detail = int(message["decided"]["at_ns"]), message["decided"]["detail"]
+                self.decided = Event(DECIDED, "", "", at_ns, at_ns, {str(k): str(v) for k, v in detail.items()})
                 continue
             if "rates" in message:
                 self.rates = rates_of(message["rates"])

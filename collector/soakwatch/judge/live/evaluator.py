@@ -16,6 +16,8 @@ import numpy as np
 from soakwatch.judge.adjudicate.context import ALARMS, Context, Stand, Streak
 from soakwatch.judge.adjudicate.order import adjudicate
 from soakwatch.judge.cases import CaseBuilder
+from soakwatch.judge.decided import Decision
+from soakwatch.judge.live.deciding import Deciding
 from soakwatch.judge.live.growth_rates import GrowthRates
 from soakwatch.judge.live.live_policy import advanced, earliest_s, lasting, lasts
 from soakwatch.judge.live.run_follower import HOUR_NS, Fresh, RunFollower
@@ -89,9 +91,13 @@ class LiveEvaluator:
     """Judges one run live. ``evaluate`` returns what changed: the findings of each subject that has new ones."""
 
     def __init__(
-        self, following: RunFollower, rules: Sequence[Rule], cpu_s: Callable[[], float] = time.process_time
+        self,
+        following: RunFollower,
+        rules: Sequence[Rule],
+        cpu_s: Callable[[], float] = time.process_time,
+        deciding: Deciding | None = None,
     ) -> None:
-        self._following, self._cpu_s = following, cpu_s
+        self._following, self._cpu_s, self._deciding = following, cpu_s, deciding
         self._rules = [rule for rule in rules if rule.spec.live != "end"]
         self._every = {rule.name: rule for rule in rules}
         self._subjects: dict[Name, Subject] = {}
@@ -114,6 +120,12 @@ class LiveEvaluator:
     def rates(self) -> tuple[Rate, ...]:
         """The growth rates so far."""
         return self._growth_rates.rates
+
+    def decision(self) -> Decision | None:
+        """The final answer of the run, if its plan asks for one and there is one. Raises RecordError."""
+        if self._deciding is None or self._following.first_ns is None:
+            return None
+        return self._deciding.look(self._following.window, self.findings)
 
     @property
     def nbytes(self) -> int:

@@ -94,13 +94,14 @@ def rule_of(kind: Kind) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Night:
-    """One night: its length, its number of targets, and its faults."""
+    """One night: its length, its number of targets, its faults, and when it ends."""
 
     seed: int
     hours: float
     targets: int
     faults: tuple[Fault, ...]
     interval_s: float = INTERVAL_S
+    decided: bool = False  # whether its plan ends it once all is decided
 
     @property
     def seconds(self) -> float:

@@ -62,16 +62,20 @@ def plan_text(night: Night) -> str:
     """The plan of a night, as a user would write it."""
     base, recovery = round(night.seconds * 0.1), round(night.seconds * 0.1)
     soak = round(night.seconds) - base - recovery
+    phases, stop = f"{{baseline: {base}s}}, {{soak: {soak}s}}, {{recovery: {recovery}s}}", ""
+    if night.decided:
+        phases, stop = f"{{soak: {round(night.seconds)}s}}", "stop_when: decided\n"
     model = f"sources: [{{model: {{interval: {night.interval_s:g}s}}}}]"
     targets = "".join(f"  {name}: {{role: dut, {model}}}\n" for name in night.devices)
     return (
         f"name: {NAME}\n"
-        f"phases: [{{baseline: {base}s}}, {{soak: {soak}s}}, {{recovery: {recovery}s}}]\n"
+        f"phases: [{phases}]\n"
         f"targets:\n{targets}  {GENERATOR}: {{role: generator, {model}}}\n"
         "watch: {processes: [fw]}\n"
         "hooks:\n"
         '  - {on: [start, end], run: ["true"]}\n'
         '  - {on: fail, run: ["true"], limit: 5 per 10m}\n'
+        f"{stop}"
         "web: false\n"
     )
 
