@@ -57,8 +57,8 @@ def test_values_are_those_of_the_machines_own_probes(sshd: Sshd, tmp_path: Path)
         # nothing that the local probes see is missing from afar
         assert {metric for metric, _ in own | own2} <= {metric for metric, _ in far | again}
         for owner in ("page_tables", "kernel_stacks", "percpu", "vmalloc"):  # they hold little: none moves far
-            name = ("system.memory.owned", f"owner={owner}")
-            assert abs(far[name] - own[name]) < 64 << 20, owner
+            held = ("system.memory.owned", f"owner={owner}")
+            assert abs(far[held] - own[held]) < 64 << 20, owner
         heap = ("process.memory.mapping", "process=sleeper,instance=0,mapping=heap")
         assert abs(far[heap] - own[heap]) < 1 << 20
         whole = sum(value for (metric, _), value in far.items() if metric == "system.memory.owned")
