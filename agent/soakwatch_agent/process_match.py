@@ -13,7 +13,7 @@ from typing import Callable, Dict, FrozenSet, List, Optional, Sequence, Set, Tup
 
 from soakwatch_agent.command_pattern import search_of
 from soakwatch_agent.context import SECOND, HostContext, Watch
-from soakwatch_agent.kept_files import KeptProcesses
+from soakwatch_agent.kept_files import KeptFiles, KeptProcesses
 from soakwatch_agent.procfs import PidStat, clean, parse_pid_stat, read_text
 
 COMM_LENGTH = 15  # the kernel cuts the name of a process here
@@ -162,6 +162,8 @@ class ProcessSearch:
         self._debt = 0.0
         self._last_ns: Optional[int] = None
         self._first = True
+        self._files = KeptFiles(context)
+        self._read_uptime = self._files.reader("/proc/uptime", whole=True)
         self._uptime_s: Optional[float] = None
         self._queue: List[str] = []
         self._stats: Dict[int, Optional[PidStat]] = {}
@@ -254,11 +256,16 @@ class ProcessSearch:
         self._examined[name] = state, found
         return found
 
+    def close(self) -> None:
+        """Closes the kernel's files."""
+        self.kept.close()
+        self._files.close()
+
     def _uptime(self) -> float:
         """Seconds since boot, read once a poll; infinite, so that every process counts as old, if unreadable."""
         if self._uptime_s is None:
             try:
-                self._uptime_s = float(read_text(f"{self._proc}/uptime").split()[0])
+                self._uptime_s = float(self._read_uptime().split()[0])
             except (OSError, ValueError):
                 self._uptime_s = math.inf
         return self._uptime_s

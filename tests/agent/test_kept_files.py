@@ -107,7 +107,7 @@ def test_a_poll_reads_each_file_once(monkeypatch: pytest.MonkeyPatch) -> None:
         reads[os.readlink(f"/proc/self/fd/{fd}")] += 1
         return read(fd, length, offset)
 
-    host = Host(HostContext(), ["cpu", "load", "memory", "pressure", "sockets", "transport"])
+    host = Host(HostContext(), ["boot", "conntrack", "cpu", "load", "memory", "pressure", "sockets", "transport"])
     host.poll(0)
     monkeypatch.setattr(os, "pread", counted)
     host.poll(SECOND)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer
-from soakwatch_agent.procfs import read_line, read_text
+from soakwatch_agent.kept_files import KeptFiles
+from soakwatch_agent.procfs import read_line
 from soakwatch_model.sample import Answer
 
 
@@ -21,7 +22,8 @@ class BootProbe:
 
     def __init__(self, context: HostContext) -> None:
         self._context = context
-        self._uptime = context.path("/proc/uptime")
+        self._files = KeptFiles(context)
+        self._uptime = self._files.reader("/proc/uptime", whole=True)
         self._boot_id = context.path("/proc/sys/kernel/random/boot_id")
         self._notes = ProbeAnswer()
         self._slow = Periodic(60)
@@ -30,7 +32,7 @@ class BootProbe:
         """Uptime at each poll, the rest every 60 s."""
         notes = self._notes
         notes.begin(now_ns)
-        notes.sample("system.uptime", "", float(read_text(self._uptime).split()[0]))
+        notes.sample("system.uptime", "", float(self._uptime().split()[0]))
         if self._slow.due(now_ns):
             boot_s, boot_id = self._context.boot_s(), read_line(self._boot_id)
             if boot_s is None:
@@ -44,7 +46,8 @@ class BootProbe:
         return notes.answer()
 
     def close(self) -> None:
-        """Does nothing: the probe keeps nothing open."""
+        """Closes the kernel's file."""
+        self._files.close()
 
 
 def open_probe(context: HostContext) -> BootProbe:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Callable
+
 from soakwatch_agent.context import HostContext, Periodic, ProbeAnswer
-from soakwatch_agent.procfs import read_text
+from soakwatch_agent.kept_files import KeptFiles
 from soakwatch_model.sample import Answer
 
 
@@ -12,8 +14,9 @@ class ConntrackProbe:
 
     def __init__(self, context: HostContext) -> None:
         self._context = context
-        self._count = context.path("/proc/sys/net/netfilter/nf_conntrack_count")
-        self._limit = context.path("/proc/sys/net/netfilter/nf_conntrack_max")
+        self._files = KeptFiles(context)
+        self._count = self._files.reader("/proc/sys/net/netfilter/nf_conntrack_count", whole=True)
+        self._limit = self._files.reader("/proc/sys/net/netfilter/nf_conntrack_max", whole=True)
         self._notes = ProbeAnswer()
         self._slow = Periodic(10)
 
@@ -25,9 +28,9 @@ class ConntrackProbe:
             self._read_number("system.conntrack.limit", self._limit)
         return self._notes.answer()
 
-    def _read_number(self, metric: str, path: str) -> None:
+    def _read_number(self, metric: str, read: Callable[[], str]) -> None:
         try:
-            value = int(read_text(path))
+            value = int(read())
         except OSError as error:
             text = f"the connection table cannot be read: {self._context.why(error)}"
             if isinstance(error, FileNotFoundError) and not self._context.denied(error):
@@ -38,7 +41,8 @@ class ConntrackProbe:
             self._notes.recovered(metric, "")
 
     def close(self) -> None:
-        """Does nothing: the probe keeps nothing open."""
+        """Closes the kernel's files."""
+        self._files.close()
 
 
 def open_probe(context: HostContext) -> ConntrackProbe:

@@ -331,7 +331,7 @@ class ProcessProbe:
 
     def close(self) -> None:
         """Closes the files of the watched processes."""
-        self._search.kept.close()
+        self._search.close()
 
 
 def _modes_of(label: str) -> Tuple[str, str]:
