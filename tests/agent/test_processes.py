@@ -16,6 +16,7 @@ import pytest
 
 from soakwatch_agent.context import SECOND, HostContext, watch, watch_of
 from soakwatch_agent.host import Host, steady
+from soakwatch_agent.process_match import ProcessSearch
 from soakwatch_model.sample import Answer
 
 _EDGE = Path(__file__).parent / "roots" / "edge-4cores" / "root"
@@ -355,3 +356,30 @@ def test_children_that_come_and_go_are_starts_and_no_restarts(tmp_path: Path) ->
     back = host.poll(4 * SECOND)
     assert [(e.kind, e.object) for e in back.events] == [("process.restart", main)]
     assert value(back, "process.pid", main) == 904
+
+
+def test_proc_is_listed_only_when_something_began_or_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel tells so in /proc/loadavg; it is listed every 5 s all the same, and where that tells nothing."""
+    loadavg, lists = ["0.20 0.18 0.12 1/80 11206\n"], []
+    list_folder = os.listdir
+
+    def listed(path: str) -> list[str]:
+        lists.append(path)
+        return list_folder(path)
+
+    monkeypatch.setattr(os, "listdir", listed)
+    search = ProcessSearch(HostContext(), (), lambda: loadavg[0])
+    seen = []
+    for second, now in enumerate(["1/80 11206", "3/80 11206", "1/79 11206", "1/79 11207", "0/0 0", "0/0 0"]):
+        loadavg[0] = f"0.20 0.18 0.12 {now}\n"
+        lists.clear()
+        search.begin_poll(second * SECOND)
+        seen.append(len(lists))
+        assert search.count > 0
+    assert seen == [1, 0, 1, 1, 1, 1]
+    loadavg[0] = "0.20 0.18 0.12 1/79 11207\n"
+    lists.clear()
+    for second in range(6, 17):
+        search.begin_poll(second * SECOND)
+    assert len(lists) == 3
+    search.close()
