@@ -32,7 +32,7 @@ name: cube
 exclude: [{{device: cable, config: ips}}]
 repeat: 6
 figures: [{{figure: load.rx.packet.rate, name: received}}]
-tables: [{{rows: device, columns: config}}]
+tables: [{{rows: device, columns: config, rivals: [device, config]}}]
 limits: [{{figure: received, at_least: 700k, where: {{device: fw-a}}}}]
 """
 STEPS = (0.99, 0.995, 1.0, 1.001, 1.002, 1.01)
@@ -69,6 +69,10 @@ def test_the_report_is_for_everybody(campaigns: Path, offline_report: Path, tabs
     assert "1 run not run yet, in 1 cell: device=fw-a,config=ips" in head
     assert tab.page.locator("td.fig .tag").all_inner_texts() == ["best", "worst"]
     assert tab.page.locator("td.step5").count() == 1
+    assert tab.page.locator("svg.chart rect.bar").count() == 3
+    heights = tab.page.locator("svg.chart rect.bar").evaluate_all("bars => bars.map(bar => bar.getBBox().height)")
+    assert [height / heights[0] for height in heights] == pytest.approx([1.0, 0.8, 0.6], abs=0.02)
+    assert tab.style("svg.chart rect.bar.s0", "fill") != tab.style("svg.chart rect.bar.s1", "fill")
     assert tab.page.locator("td.fig.none").all_inner_texts() == ["excluded", "excluded"]
     assert HOSTILE[1] in tab.page.locator("#runs").inner_text()
     assert tab.count("main img, main script") == 0

@@ -10,7 +10,7 @@ from soakwatch.judge.capacity import CapacitySearch, GoalBounds, SearchState, Tr
 from soakwatch.plan.capacity_plan import loss_words
 from soakwatch.report.blocks import HTML, Block, Layout, ReportCell, ReportColumn, Table, Text
 from soakwatch.report.page import Page
-from soakwatch.report.svg import SvgCanvas, SvgDot, SvgDrawing, SvgLabel, SvgStroke
+from soakwatch.report.svg import SvgCanvas, SvgDot, SvgDrawing, SvgLabel, SvgStroke, tick_texts, ticks_between
 from soakwatch_model.finding import Outcome
 from soakwatch_rules.wording.quantities import counted, percent
 
@@ -135,12 +135,12 @@ def trial_plot(search: CapacitySearch) -> SvgDrawing | None:
 
 
 def _grid(canvas: SvgCanvas) -> None:
-    for tick in _ticks(canvas.begin, canvas.end):
+    for tick, text in _ticks(canvas.begin, canvas.end):
         canvas.strokes.append(SvgStroke(f"M{canvas.x(tick)} {canvas.top}V{canvas.bottom}", "grid"))
-        canvas.labels.append(SvgLabel(canvas.x(tick), canvas.bottom + 17, percent(tick), "tick", "middle"))
-    for tick in _ticks(canvas.low, canvas.high):
+        canvas.labels.append(SvgLabel(canvas.x(tick), canvas.bottom + 17, text, "tick", "middle"))
+    for tick, text in _ticks(canvas.low, canvas.high):
         canvas.strokes.append(SvgStroke(f"M{canvas.left} {canvas.y(tick)}H{canvas.right}", "grid"))
-        canvas.labels.append(SvgLabel(canvas.left - 6, canvas.y(tick) + 4, percent(tick), "tick", "end"))
+        canvas.labels.append(SvgLabel(canvas.left - 6, canvas.y(tick) + 4, text, "tick", "end"))
     middle = (canvas.left + canvas.right) / 2
     canvas.labels.append(SvgLabel(middle, canvas.height - 6, "load, of the generators' full rate", "unit", "middle"))
 
@@ -156,5 +156,7 @@ def _reach(levels: Sequence[float]) -> tuple[float, float]:
     return max(0.0, low - margin), high + margin
 
 
-def _ticks(low: float, high: float) -> list[float]:
-    return [low + (high - low) * index / _TICKS for index in range(_TICKS + 1)]
+def _ticks(low: float, high: float) -> list[tuple[float, str]]:
+    """Round shares between the ends, with their words."""
+    ticks = ticks_between(100 * low, 100 * high, _TICKS)
+    return [(tick / 100, f"{text} %") for tick, text in zip(ticks, tick_texts(ticks), strict=True)]
