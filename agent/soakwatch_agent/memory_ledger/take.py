@@ -24,6 +24,7 @@ from soakwatch_agent.spaces import parse_spaces
 
 LEDGER_S, MIRRORED_PARTS_S = 60, 300
 """How often a ledger is taken, and how often, of a machine that is mirrored, the expensive files are mirrored."""
+_NEEDS = "; it needs root or CAP_DAC_READ_SEARCH"
 PAGE_SIZE = "/pagesize"
 """The file of a mirrored machine with the size of its pages."""
 T = TypeVar("T")
@@ -134,8 +135,9 @@ class LedgerReader:
             self._unread.pop(owner, None)
         except OSError as error:
             parsed = None
-            root = "; it needs root" if isinstance(error, PermissionError) or self._context.denied(error) else ""
-            self._unread[owner] = f"{path} cannot be read: {self._context.why(error)}{root}"
+            denied = isinstance(error, PermissionError) or self._context.denied(error)
+            needs = _NEEDS if denied else ""
+            self._unread[owner] = f"{path} cannot be read: {self._context.why(error)}{needs}"
         if now_ns is not None:
             turns.took(now_ns, time.thread_time_ns() - begun)
         return parsed
