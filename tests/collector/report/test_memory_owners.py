@@ -15,9 +15,14 @@ from soakwatch.api import judge_csv
 from soakwatch.cli.main import run as command
 from soakwatch.core.errors import EXIT_PASS
 from soakwatch.judge.verdict import Verdict
+from soakwatch.record import Record
+from soakwatch_agent.context import HostContext
+from soakwatch_agent.host import Host
 from soakwatch_model.fact import OwnerGrew
 from soakwatch_model.finding import Finding, Outcome
+from soakwatch_model.sample import Poll, PollOutcome
 from soakwatch_rules.detectors.growth import Growth
+from soakwatch_testing.records import SECOND, T0
 
 Floats = NDArray[np.float64]
 MIB = 2.0**20
@@ -70,7 +75,7 @@ def written(folder: Path, columns: Mapping[str, Floats]) -> Path:
 
 def judged(folder: Path, **grows: Floats | float) -> Verdict:
     """The verdict of a night."""
-    return judge_csv(written(folder, owned_night(1, **grows)), on_note=lambda _: None)
+    return judge_csv(written(folder, owned_night(1, **grows)), "growth", on_note=lambda _: None)
 
 
 def growth_of(verdict: Verdict, metric: str = "system.memory.usage") -> Finding:
@@ -111,7 +116,7 @@ def test_a_page_cache_that_fills_is_healthy(tmp_path: Path) -> None:
     """4 GiB of page cache in a night are no growth: the command passes, and no owner is blamed."""
     path = written(tmp_path, owned_night(1))
     assert command(["judge", str(path)]) == EXIT_PASS
-    verdict = judge_csv(path, on_note=lambda _: None)
+    verdict = judge_csv(path, "growth", on_note=lambda _: None)
     assert not [fact for finding in verdict.findings for fact in finding.facts if isinstance(fact, OwnerGrew)]
 
 
@@ -119,7 +124,7 @@ def test_a_record_without_a_ledger_is_judged_as_before(tmp_path: Path) -> None:
     """The same growth without a ledger names no owner."""
     columns = {name: value for name, value in owned_night(1, kmalloc=1126.0).items() if ".owned" not in name}
     del columns["system.memory.unowned"]
-    finding = growth_of(judge_csv(written(tmp_path, columns), on_note=lambda _: None))
+    finding = growth_of(judge_csv(written(tmp_path, columns), "growth", on_note=lambda _: None))
     assert finding.outcome is Outcome.FAIL
     assert finding.fact(OwnerGrew) is None
     assert "% of the growth" not in finding.sentence
@@ -147,7 +152,7 @@ def test_a_part_that_was_named_late_counts_from_nothing(tmp_path: Path) -> None:
     name = "system.memory.owned.part{owner=slab,part=kmalloc-512}"
     columns[name][: columns[name].size // 5] = np.nan
     path = written(tmp_path, columns)
-    first = growth_of(judge_csv(path, on_note=lambda _: None)).fact(OwnerGrew)
+    first = growth_of(judge_csv(path, "growth", on_note=lambda _: None)).fact(OwnerGrew)
     assert first is not None
     assert first.part == "kmalloc-512"
     command(["judge", str(path), "--md", str(tmp_path / "report.md")])
@@ -164,7 +169,7 @@ def test_growth_of_a_process_names_its_kind_of_mapping(tmp_path: Path) -> None:
     heap = columns["process.memory.mapping{process=nginx,instance=0,mapping=heap}"] = part * 0.98
     columns["process.memory.mapping{process=nginx,instance=0,mapping=anonymous}"] = part - heap
     columns["process.memory.mapping{process=nginx,instance=0,mapping=file}"] = np.full(part.size, 30 * MIB)
-    verdict = judge_csv(written(tmp_path, columns), on_note=lambda _: None)
+    verdict = judge_csv(written(tmp_path, columns), "growth", on_note=lambda _: None)
     process = growth_of(verdict, "process.memory.usage")
     assert "; heap +" in process.sentence
     assert process.fact(OwnerGrew) == next(f for f in process.facts if isinstance(f, OwnerGrew))
@@ -178,7 +183,7 @@ def test_parts_that_are_read_rarely_do_not_count_from_nothing(tmp_path: Path) ->
     for part in ("kmalloc-512", "filp"):
         values = columns[f"system.memory.owned.part{{owner=slab,part={part}}}"]
         values[: values.size // 5] = np.nan
-    facts = growth_of(judge_csv(written(tmp_path, columns), on_note=lambda _: None)).facts
+    facts = growth_of(judge_csv(written(tmp_path, columns), "growth", on_note=lambda _: None)).facts
     assert [(fact.owner, fact.part) for fact in facts if isinstance(fact, OwnerGrew)] == [("processes", "nginx")]
 
 
@@ -195,11 +200,46 @@ def test_a_running_run_names_the_owner_too(tmp_path: Path) -> None:
     ):
         device.levels[metric, name] = lambda second, level=level, rate=rate: level + rate * second  # type: ignore[misc]
     evaluator = evaluator_of(device, Growth())
-    for _ in range(20):
-        device.run(600)
+    for seconds in (9000, 600, 600, 600):
+        device.run(seconds)
         evaluator.evaluate()
     device.record.close()
     (finding,) = evaluator.findings
     assert finding.outcome is Outcome.WARN
     assert "slab kmalloc-512 +" in finding.sentence
     assert finding.fact(OwnerGrew) is not None
+
+
+def test_from_the_kernels_files_to_the_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A machine whose slab leaks 60 MiB an hour, as its files in /proc say it, polled by the probes for 4 h."""
+    root = tmp_path / "machine/proc"
+    (root / "self").mkdir(parents=True)
+    host = Host(HostContext(str(root.parent)), ["memory", "ledger"])
+    with Record.create(tmp_path / "run") as record:
+        record.set_meta("run", "leak")
+        record.target("fw", "dut")
+        source = record.source("fw", "local", "fw/local", 60 * SECOND, required=True).id
+        record.begin_phase("soak", T0)
+        polls = []
+        for minute in range(0, 240, 3):
+            caches = 2000 + 120 * minute  # of 8 KiB each: 937 KiB a minute
+            slab = caches * 8 + 40_000
+            (root / "meminfo").write_text(
+                f"MemTotal: 4000000 kB\nMemFree: {1_000_000 - slab} kB\nMemAvailable: {2_500_000 - slab} kB\n"
+                f"Buffers: 1000 kB\nCached: 1500000 kB\nActive: 1 kB\nInactive: 1 kB\nAnonPages: 1400000 kB\n"
+                f"Shmem: 2000 kB\nSlab: {slab + 60_000} kB\nSReclaimable: 60000 kB\nSUnreclaim: {slab} kB\n"
+            )
+            (root / "slabinfo").write_text(
+                "slabinfo - version: 2.1\n# name\n"
+                f"kmalloc-512 1 1 512 16 2 : tunables 0 0 0 : slabdata {caches} {caches} 0\n"
+                "filp 1 1 256 16 1 : tunables 0 0 0 : slabdata 9000 9000 0\n"
+            )
+            due = T0 + minute * 60 * SECOND
+            polls.append(Poll(source, due, due, 1, PollOutcome.OK, None, host.poll(due)))
+        record.put(polls)
+        record.end_phase(due)
+        record.finish()
+    command(["judge", str(tmp_path / "run"), "--rule", "growth"])
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "slab kmalloc-512 +2" in printed  # 120 slabs of 8 KiB a minute, by the medians of the ends
+    assert "(all of the growth)" in printed
