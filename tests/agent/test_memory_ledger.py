@@ -216,7 +216,7 @@ def test_a_ledger_is_taken_once_a_minute(tmp_path: Path) -> None:
     first, between = probe.read(0), probe.read(30 * SECOND)
     assert {"owner=processes,part=bgpd"} == {s.object for s in first.samples if s.metric == "system.memory.owned.part"}
     assert not between.samples
-    assert {fault.object for fault in first.faults} == {"owner=slab", "owner=reclaimable_slab", "owner=vmalloc"}
+    assert {fault.object for fault in first.faults} == {"owner=slab", "owner=vmalloc"}
     shutil.rmtree(tmp_path / "proc/7")
     second = probe.read(_MINUTE)
     assert not second.faults
@@ -237,6 +237,15 @@ def test_memory_shared_after_a_fork_counts_once(tmp_path: Path) -> None:
         (tmp_path / f"mappings/{pid}").write_text(area)
     assert reader.read(_MINUTE).parts["processes"] == {"worker": 1600 << 10}
     assert reader.read(2 * _MINUTE).processes[0].anonymous == 800 << 10
+
+
+def test_a_huge_process_is_not_walked_each_minute(tmp_path: Path) -> None:
+    """Walking its page tables would hold up the poll and the process: only a full ledger does it."""
+    context = recorded(tmp_path, **{"9__statm": "400000 300000 0 1 0 1 0", "9__stat": "9 (db) S 1"})
+    (tmp_path / "mappings").mkdir()
+    (tmp_path / "mappings/9").write_text("1000-9000 rw-p 00 00:00 0 \nRss:  8 kB\nPss:  8 kB\nAnonymous:  8 kB\n")
+    assert [each.mappings for each in LedgerReader(context).read(0).processes] == [None]
+    assert take_ledger(context, 0).processes[0].looked
 
 
 def test_a_plan_can_switch_it_off() -> None:

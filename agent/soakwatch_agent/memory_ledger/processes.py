@@ -17,6 +17,7 @@ MAPPINGS_OF = "/mappings/{}"
 """The file of a mirrored machine with the sizes that smaps of a process has; psutil would take smaps for the whole."""
 _SMALL = 4 << 20  # smaller processes are read each ``_TURNS``-th time
 _TURNS = 10
+_MOST_WALKED = 1 << 30  # resident bytes: walking a GiB takes 25 ms, in which the process cannot map memory
 _FORGET_S = 600.0  # kernel threads and names are looked at again, for their pids may be others' by now
 
 
@@ -133,8 +134,8 @@ class ProcessMemories:
     ) -> List[ProcessMemory]:
         """Reads smaps of the processes that changed most since theirs was read, those in ``first`` before others.
 
-        Stops when the ``budget_ns`` of CPU time is spent (None: reads all of them). A process that may not be read is
-        left out.
+        Stops when the ``budget_ns`` of CPU time is spent, and leaves out processes of more than 1 GiB; None: reads all
+        of them. A process that may not be read is left out.
         """
         wanted = frozenset(first)
         turns = sorted(processes, key=lambda each: (each.pid not in wanted, -self._changed(each)))
@@ -142,6 +143,8 @@ class ProcessMemories:
         for each in turns:
             if budget_ns is not None and time.thread_time_ns() - begun >= budget_ns:
                 break
+            if budget_ns is not None and each.anonymous + each.other > _MOST_WALKED:
+                continue
             try:
                 mappings = parse_smaps(read_text(self._smaps.format(each.pid)))
             except (OSError, ValueError):

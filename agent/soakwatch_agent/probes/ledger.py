@@ -93,9 +93,8 @@ class LedgerProbe:
             if size is not None:
                 notes.sample("system.memory.owned", f"owner={owner.name}", size)
         notes.sample("system.memory.unowned", "", max(ledger.left, 0))
-        for name in _MOST:
-            label = f"owner={name}"
-            why = ledger.unread.get("slab" if name == "reclaimable_slab" else name)
+        for name in ("processes", "slab", "vmalloc"):  # one file has both kinds of slab
+            label, why = f"owner={name}", ledger.unread.get(name)
             if why is None:
                 notes.recovered("system.memory.owned.part", label)
             else:
