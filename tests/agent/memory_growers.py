@@ -61,6 +61,13 @@ def memfd(size: int, held: ExitStack) -> int:
     return size
 
 
+def shared(size: int, held: ExitStack) -> int:
+    """Shared anonymous memory, as databases have it."""
+    place = held.enter_context(mmap.mmap(-1, size))
+    place.write(b"\1" * size)
+    return size
+
+
 def huge_pages(size: int, held: ExitStack) -> int:
     """Huge pages that are set aside, as few as the kernel can give."""
     before = _HUGE.read_text()
@@ -155,6 +162,7 @@ GROWERS: dict[str, Callable[[int, ExitStack], int]] = {
         file_cache,
         tmpfs,
         memfd,
+        shared,
         huge_pages,
         tcp,
         slab,

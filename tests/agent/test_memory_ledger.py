@@ -1,4 +1,4 @@
-"""The memory ledger: real memory taken in eleven ways is found with its owner, and nothing is counted twice."""
+"""The memory ledger: real memory taken in twelve ways is found with its owner, and nothing is counted twice."""
 
 from __future__ import annotations
 
@@ -94,6 +94,7 @@ _slow = pytest.mark.slow
         ("pipes", "none", ""),
         pytest.param("heap", "processes", "grower-heap", marks=_slow),
         pytest.param("memfd", "shared", "", marks=_slow),
+        pytest.param("shared", "shared", "mapped by grower-shared", marks=_slow),
         pytest.param("huge_pages", "huge_pages", "", marks=_slow),
         pytest.param("tcp", "sockets", "", marks=_slow),
         pytest.param("kernel_stacks", "kernel_stacks", "", marks=_slow),

@@ -3,7 +3,7 @@
 ``python tests/bench/ledger.py [--processes 400] [--large 40] [--minutes 60] [--rounds 3] [--mib 64]
 [--tries 3]`` starts sleeping
 processes until the machine has that many, some of them with 8 MiB of their own, and takes a ledger for each of 60
-minutes, in virtual time. Then programs take memory in twelve ways, one after the other, and the growth of their owner
+minutes, in virtual time. Then programs take memory in thirteen ways, one after the other, and the growth of their owner
 is printed beside what they took. All of it needs root.
 """
 
@@ -31,6 +31,7 @@ _OWNERS = {
     "anonymous": ("processes", "grower-anonymou"),
     "tmpfs": ("shared", "/dev/shm"),
     "memfd": ("shared", ""),
+    "shared": ("shared", "mapped by grower-shared"),
     "file_cache": ("page_cache", ""),
     "huge_pages": ("huge_pages", ""),
     "tcp": ("sockets", ""),

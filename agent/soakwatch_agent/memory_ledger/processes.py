@@ -9,7 +9,7 @@ from typing import Dict, Iterable, List, Optional, Set, Tuple
 from soakwatch_agent.context import HostContext, Periodic
 from soakwatch_agent.memory_ledger.ledger import ProcessMemory
 from soakwatch_agent.memory_ledger.parts import Mappings, anonymous_of_statm, parse_smaps
-from soakwatch_agent.procfs import clean, read_text
+from soakwatch_agent.procfs import clean, parse_keyed_kib, read_text
 
 STATMS = "/statms"
 """The file of a mirrored machine with statm and comm of all its processes, as ``grep`` prints them."""
@@ -18,6 +18,8 @@ MAPPINGS_OF = "/mappings/{}"
 _SMALL = 4 << 20  # smaller processes are read each ``_TURNS``-th time
 _TURNS = 10
 _MOST_WALKED = 1 << 30  # resident bytes: walking a GiB takes 25 ms, in which the process cannot map memory
+_STATUS, _LARGE = 16, 16 << 20  # processes whose status is read, and the least files and shared memory of one
+_RSS_SHARED = frozenset(["RssShmem"])
 _FORGET_S = 600.0  # kernel threads and names are looked at again, for their pids may be others' by now
 
 
@@ -111,6 +113,23 @@ class ProcessMemories:
         if name is None or not (pid + self._turn) % _TURNS:  # a program gets its name late
             name = self._names[pid] = self._name(pid)
         return ProcessMemory(pid, name, anonymous, other, None, looked=False)
+
+    def mapped_shared(self, processes: Iterable[ProcessMemory]) -> Dict[str, int]:
+        """Shared memory that processes map, by name: of those of a name that map most, for they mostly map the same.
+
+        Read of the ``_STATUS`` processes with most files and shared memory.
+        """
+        if not self._context.real:
+            return {}
+        largest = sorted((each for each in processes if each.other >= _LARGE), key=lambda each: -each.other)
+        mapped: Dict[str, int] = {}
+        for each in largest[:_STATUS]:
+            try:
+                shared = parse_keyed_kib(read_text(f"{self._proc}/{each.pid}/status"), _RSS_SHARED).get("RssShmem", 0)
+            except OSError:
+                continue
+            mapped[each.name] = max(mapped.get(each.name, 0), shared)
+        return {name: size for name, size in mapped.items() if size}
 
     def _name(self, pid: int) -> str:
         try:

@@ -96,8 +96,8 @@ class LedgerReader:
         )
         if pools:
             parts["page_pools"] = pools
-        parts["shared"] = self._shared(owned.by_owner.get("shared", 0))
         processes = self._read_processes(now_ns, full=full, first=first)
+        parts["shared"] = self._shared(owned.by_owner.get("shared", 0), processes or ())
         if processes is not None:
             parts["processes"] = by_name(processes, owned.by_owner.get("processes", 0))
         return Ledger(
@@ -168,8 +168,9 @@ class LedgerReader:
                     return None
         return frozenset(name for name, given in self._reclaimable.items() if given)
 
-    def _shared(self, most: int) -> Dict[str, int]:
-        """What file systems in memory and System V segments hold, the largest first; together at most ``most``."""
+    def _shared(self, most: int, processes: Iterable[ProcessMemory]) -> Dict[str, int]:
+        """What file systems in memory and System V segments hold, and of the rest what processes map (memfd, shared
+        anonymous memory), the largest first; together at most ``most``."""
         held = parse_sysvipc(self._text("/proc/sysvipc/shm"))
         found = {"System V": held} if held else {}
         found.update(self._recorded_spaces() if not self._context.real else self._spaces())
@@ -177,6 +178,10 @@ class LedgerReader:
         for name, size in sorted(found.items(), key=lambda item: -item[1]):
             parts[name] = min(size, most)  # what was swapped out counts in a file system, and not in memory
             most -= parts[name]
+        mapped = self._processes.mapped_shared(processes)
+        for name, size in sorted(mapped.items(), key=lambda item: -item[1]):
+            parts[f"mapped by {name}"] = min(size, most)
+            most -= parts[f"mapped by {name}"]
         return {name: size for name, size in parts.items() if size}
 
     def _spaces(self) -> Dict[str, int]:

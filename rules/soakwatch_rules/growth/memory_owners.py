@@ -120,7 +120,7 @@ _STEPS: Final[Mapping[str, str]] = {
         "No counter of the kernel names these pages: a driver holds them, or full pipes do. Boot the host with "
         "page_owner=on and compare /sys/kernel/debug/page_owner now and later, or use a kernel with /proc/allocinfo."
     ),
-    "shared": "See what fills {part} (du -sh, ipcs -m, lsof) and which process writes it.",
+    "shared": "See what fills shared memory {part} (du -sh, ipcs -m, lsof) and which process writes it.",
     "page_tables": "A process maps ever more addresses: compare VmPTE of /proc/PID/status now and later.",
     "kernel_stacks": "Threads are started and do not end: compare the number of threads of each process.",
     "huge_pages": "Huge pages were set aside: see who changes vm.nr_hugepages.",
@@ -132,7 +132,7 @@ def step_for(grew: OwnerGrew) -> str:
     """What to do next about the owner that grew most; empty where the rule's own advice is better.
 
     >>> step_for(OwnerGrew("processes", "nginx", 1.0, 1.0, 1.0)), step_for(OwnerGrew("shared", "/run", 1.0, 1.0, 1.0))
-    ('', 'See what fills /run (du -sh, ipcs -m, lsof) and which process writes it.')
+    ('', 'See what fills shared memory /run (du -sh, ipcs -m, lsof) and which process writes it.')
     """
     owner = OWNER_BY_NAME.get(grew.owner)
     if owner is None or grew.owner not in _STEPS:
