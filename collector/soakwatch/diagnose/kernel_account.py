@@ -162,7 +162,10 @@ def _ranked(kinds: Counter[str]) -> tuple[Counted, ...]:
 
 def runtime_of(parts: Mapping[str, bytes]) -> Runtime:
     """Who allocates, by the program and the libraries that are mapped."""
-    program = posixpath.basename(parts.get("exe", b"").decode("utf-8", "replace").strip().removesuffix(" (deleted)"))
+    path = parts.get("exe", b"").decode("utf-8", "replace").strip().removesuffix(" (deleted)")
+    program = posixpath.basename(path)
+    if posixpath.basename(posixpath.dirname(path)) == "frr":
+        return Runtime.FRR
     libraries = parts.get("smaps", b"")
     if b"/libjvm.so" in libraries:
         return Runtime.JAVA

@@ -21,6 +21,7 @@ MAX_SITES: Final = 300
 class Runtime(StrEnum):
     """Who allocates the memory of a process."""
 
+    FRR = "frr"
     GLIBC = "glibc"
     GO = "go"
     JAVA = "java"

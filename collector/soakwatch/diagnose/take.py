@@ -19,6 +19,7 @@ from soakwatch.diagnose.kernel_account import (
 from soakwatch.diagnose.look import Absent, Cost, Look, Runtime, Why
 from soakwatch.diagnose.shell import TIMES, Host, ask, cpu_seconds
 from soakwatch.diagnose.takers.debugger import take_glibc, take_jemalloc, take_python
+from soakwatch.diagnose.takers.frr import take_frr
 from soakwatch.diagnose.takers.golang import take_go
 from soakwatch.diagnose.takers.java import take_java
 from soakwatch.diagnose.takers.node import take_node
@@ -29,6 +30,7 @@ MAX_KEPT: Final = 4 << 20
 """Bytes of what programs wrote that one look keeps."""
 
 _TAKERS: Final[Mapping[Runtime, Callable[[Host, Subject, Allowance], Awaitable[Taken]]]] = {
+    Runtime.FRR: take_frr,
     Runtime.GLIBC: take_glibc,
     Runtime.GO: take_go,
     Runtime.JAVA: take_java,

@@ -1,12 +1,13 @@
 // Runs as a program of its own beside a Node that is looked at, by that Node's own executable: asks it over its inspector.
-// argv: pid, stop_s, last (1 or 0). Prints one line of JSON. The inspector is closed again at the last look.
+// argv: pid, its pid in its own container, stop_s, last (1 or 0). Prints one line of JSON. The inspector is closed again at the last look.
 "use strict";
 const http = require("http");
 const crypto = require("crypto");
-const [pid, stop, last] = process.argv.slice(-3).map(Number);
+const [pid, inner, stop, last] = process.argv.slice(-4).map(Number);
 
 // What is evaluated inside the process. Sampling belongs to a session of its own there, or it would end with this program.
 const inside = `(async () => {
+  if (process.pid !== ${inner}) return JSON.stringify({ error: "another process answered: it has the port of the inspector" });
   const key = Symbol.for("soakwatch"), v8 = require("v8"), inspector = require("inspector");
   const out = { pid: process.pid, version: process.version, stops: [], heap: v8.getHeapStatistics(), memory: process.memoryUsage() };
   let kept = globalThis[key];

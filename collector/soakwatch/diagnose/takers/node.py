@@ -23,7 +23,6 @@ _GRAIN = 32768  # bytes: V8 samples one of so many
 class NodeAnswer(TypedDict, total=False):
     """What the program prints."""
 
-    pid: int
     error: str
     since: int
     collected: bool
@@ -43,15 +42,17 @@ async def take_node(host: Host, subject: Subject, allowed: Allowance) -> Taken:
     caught = f"awk '/^SigCgt:/{{print substr($2, length($2)-2, 1)}}' /proc/{pid}/status | grep -q '[2367abefABEF]'"
     command = (
         f"{caught} || {{ echo 'SIGUSR1 is not caught'; exit 3; }}\n"
-        f"/proc/{pid}/exe - {pid} {allowed.stop_s} {int(allowed.last)} 2>&1 <<'{end}'\n{text}\n{end}\n"
+        f"inner=$(awk '/^NSpid:/{{print $NF}}' /proc/{pid}/status)\n"
+        f"set -- {pid} ${{inner:-{pid}}} {allowed.stop_s} {int(allowed.last)}\n"
+        f"/proc/{pid}/exe - \"$@\" 2>&1 <<'{end}'\n{text}\n{end}\n"
     )
     output, trouble = await host.run(command, _TIMEOUT_S)
     try:
         told = cast("NodeAnswer", json.loads(output))
     except ValueError:
         return Taken(absent=(Absent(PART, reason_of(trouble, output), first_line(output) or trouble),))
-    if told.get("error") or told.get("pid") not in {pid, 1}:
-        return Taken(absent=(Absent(PART, Why.FAILED, told.get("error", "another process answered")),))
+    if error := told.get("error"):
+        return Taken(absent=(Absent(PART, Why.FAILED, error),))
     return Taken(
         node_heap(told),
         sites=node_sites(told),
