@@ -35,6 +35,7 @@ _TCP: Final = {
     "0A": "listening",
     "0B": "closing",
 }
+_OWN: Final = "/memfd:soakwatch"  # what a look itself opened there
 _LINK = re.compile(r" (\d{1,9}) -> (.+)$", re.MULTILINE)
 _SMAPS = (
     r"""awk '/^[0-9a-f]+-[0-9a-f]+ /{if(h!="")print r,w,s,h; h=$1" "$2" "$6; for(i=7;i<=NF;i++)h=h" "$i; r=0;w=0;s=0}"""
@@ -120,9 +121,8 @@ def files_by_kind(parts: Mapping[str, bytes]) -> tuple[Counted, ...]:
             sockets[inode] = f"socket: TCP {_TCP[state]}"
     for name, words in (("udp", "socket: UDP"), ("unix", "socket: Unix")):
         sockets |= dict.fromkeys(parts.get(name, b"").decode("ascii", "replace").split(), words)
-    kinds = Counter(
-        _file_kind(target, sockets) for _, target in _LINK.findall(parts.get("fd", b"").decode("utf-8", "replace"))
-    )
+    targets = [target for _, target in _LINK.findall(parts.get("fd", b"").decode("utf-8", "replace"))]
+    kinds = Counter(_file_kind(target, sockets) for target in targets if not target.startswith(_OWN))
     return _ranked(kinds)
 
 

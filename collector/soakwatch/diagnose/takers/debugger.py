@@ -42,6 +42,8 @@ async def ask_process(
     """Stops the process by gdb, asks it, and lets it go on. One of the two is None."""
     if not allowed.debugger or allowed.stop_s <= 0:
         return None, Absent(PART, Why.NOT_ALLOWED)
+    if subject.stopped_s is not None and subject.stopped_s > allowed.stop_s:
+        return None, Absent(PART, Why.STOP, f"{subject.stopped_s:.1f} s in the look before")
     text = (files("soakwatch.diagnose.takers") / "inside_gdb.py").read_text("utf-8")
     end = f"SOAKWATCH{secrets.token_hex(6)}"
     call = f"look({subject.pid}, {json.dumps(code)}, {allowed.stop_s!r})"
@@ -141,6 +143,7 @@ class PythonAnswer(TypedDict, total=False):
 
     version: str
     stops: list[float]
+    allocator: str
     since_ns: int | None
     traced: int
     own: int  # bytes that tracing takes
@@ -155,9 +158,7 @@ async def take_python(host: Host, subject: Subject, allowed: Allowance) -> Taken
     first look. The first look begins tracing (tracemalloc), which the last one ends."""
     name = f"soakwatch-{secrets.token_hex(8)}"
     body = (files("soakwatch.diagnose.takers") / "inside_python.py").read_text("utf-8")
-    started = (
-        f"{body}\nimport _thread\n_thread.start_new_thread(look, ({name!r}, {allowed.stop_s!r}, {allowed.last!r}))\n"
-    )
+    started = f"{body}\nlook({name!r}, {allowed.stop_s!r}, {allowed.last!r})\n"
     code = f"exec(compile({started!r}, 'soakwatch-look', 'exec'), {{'__name__': 'soakwatch-look'}})\n"
     answer, absent = await ask_process(host, subject, allowed, code)
     if answer is None or absent is not None:
@@ -168,13 +169,13 @@ async def take_python(host: Host, subject: Subject, allowed: Allowance) -> Taken
     find = f"ls -l {fd} 2>/dev/null | sed -n 's|.* \\([0-9]*\\) -> /memfd:{name} .*|\\1|p'"
     loop = f'for n in 1 2 3 4 5 6 7 8 9 10; do f=$({find}); [ -n "$f" ] && break; sleep 1; done'
     wait = f"{loop}; sleep 0.2; cat {fd}/$f"
-    output, trouble = await host.run(wait, _TIMEOUT_S)
-    heap = _joined(malloc_heap(texts.get("malloc_info", "")), python_heap(texts.get("_PyObject_DebugMallocStats", "")))
+    output, _ = await host.run(wait, _TIMEOUT_S)
     try:
         told = cast("PythonAnswer", json.loads(output))
     except ValueError:
-        missing = Absent("tracemalloc", reason_of(trouble, output), trouble)
-        return Taken(heap, absent=(missing,), stopped_s=answer["stopped_s"])
+        missing = Absent("tracemalloc", Why.BUSY)  # somebody holds Python's lock for long
+        return Taken(absent=(missing,), stopped_s=answer["stopped_s"])
+    heap = _joined(malloc_heap(texts.get("malloc_info", "")), python_heap(told.get("allocator", "")))
     if heap is not None and (own := told.get("own", 0)) < heap.in_use:
         heap = replace(heap, in_use=heap.in_use - own, held=heap.held - own)
     return Taken(
