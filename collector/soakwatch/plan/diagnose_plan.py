@@ -29,7 +29,7 @@ class DiagnosePlan(PlanModel):
     """Looks at a process under suspicion; what they cost is in the record."""
 
     on: Annotated[
-        Literal["suspicion"], Field(description="suspicion: a growth of a watched process fails or warns so far")
+        Literal["suspicion"], Field(description="suspicion: growth of a watched process, or CPU, fails or warns so far")
     ]
     at_most: Annotated[
         int, Field(ge=1, le=10, description="looks at each process: at suspicion, evenly in between, at the end")
@@ -46,7 +46,7 @@ class DiagnosePlan(PlanModel):
     debugger: Annotated[
         bool,
         Field(
-            description="gdb may call functions of the process: malloc_info, and tracemalloc in Python",
+            description="gdb may call functions of the process (malloc, Python), and Node open its inspector",
             json_schema_extra=NO,
         ),
     ] = False

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.collector.engine.hooks.hooks_kit import FAIL, T0, noting, plan
+from tests.needs import needs
 
 from soakwatch.core.redaction import redaction_of
 from soakwatch.diagnose.kept import looks_of
@@ -23,6 +24,7 @@ from soakwatch_model.event import Event
 from soakwatch_model.fact import Certainty
 from soakwatch_model.finding import Finding, InconclusiveReason, Outcome
 from soakwatch_model.sample import Answer, Poll, PollOutcome, Sample
+from soakwatch_testing.sshd import SSHD, run_sshd
 
 PROCESS = "process=app"
 GROWS = replace(FAIL, object=PROCESS)
@@ -181,3 +183,15 @@ def test_at_a_spike_of_cpu_stacks_are_sampled_once(tmp_path: Path, monkeypatch: 
     assert (look.of_cpu, look.rule) == (True, "cpu_spike")
     assert look.sites or {each.part for each in look.absent} <= {"perf", "py-spy"}
     assert [event.kind for event in events] == [LOOK]
+
+
+def test_a_look_is_taken_over_ssh(tmp_path: Path) -> None:
+    """By the target's own source, on a real server: the same account as on this machine."""
+    needs(SSHD, "ssh-keygen")
+    with run_sshd(tmp_path / "sshd") as server, program() as pid:
+        keys = ", ".join(f"{key}: {value!r}" for key, value in server.keys.items())
+        targets = f"{{dut: {{sources: [{{ssh: {{{keys}}}}}]}}}}"
+        looks, _, _ = looked(tmp_path / "run", "diagnose: {on: suspicion, at_most: 1}", pid, GROWS, targets=targets)
+    (look,) = looks
+    assert (look.pid, look.alive, look.runtime) == (pid, True, Runtime.PYTHON)
+    assert {"heap", "stack", "file: code"} <= {row.kind for row in look.mapped}

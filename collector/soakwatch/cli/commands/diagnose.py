@@ -26,8 +26,9 @@ Examples:
   soakwatch diagnose looks/20261114T200000Z-nginx
 \b
 A look reads /proc (mappings by kind, open files, threads) and asks the runtime: a JVM by jcmd, Go by net/http/pprof,
-and with --debugger malloc of glibc and Python (tracemalloc) by gdb. Nothing is written into a run: what is taken goes
-into a folder (--out). In Python the first look begins tracing, the last one ends it: lines show from three looks on.
+FRR by vtysh, and with --debugger malloc and Python (tracemalloc) by gdb, Node by its inspector. Nothing is written into
+a run: what is taken goes into a folder (--out). In Python and Node the first look begins to trace and the last one ends
+it, so that lines show from three looks on: --again 2.
 Exit codes: 0 looks were taken or shown; 1 none could be had; 2 the command line is wrong."""
 )
 @click.argument("subject", metavar="RUN|TARGET")
@@ -44,7 +45,9 @@ Exit codes: 0 looks were taken or shown; 1 none could be had; 2 the command line
     help="Longest stop of the process that a look may cause; 0s: nothing that stops it.",
 )
 @click.option(
-    "--debugger", is_flag=True, help="Let gdb call functions of the process (malloc_info; Python: tracemalloc)."
+    "--debugger",
+    is_flag=True,
+    help="Let gdb call functions of the process (malloc, jemalloc, Python), and Node open its inspector.",
 )
 @click.option(
     "--pprof", multiple=True, metavar="URL", help="Where a program in Go serves net/http/pprof; may be repeated."
