@@ -256,17 +256,20 @@ def _process(labels_text: str) -> str:
 
 
 def _pids(folder: Path, target: str, now_ns: int) -> dict[str, int]:
-    """The newest pid of each watched process of a target by its object; without those that are not running."""
+    """The newest pid of each watched process of a target by its object, the one whose memory grew most first; without
+    those that are not running."""
     with RecordView.open(folder) as view:
-        pids = {}
-        for key in view.only_keys({_PID, "process.up"}):
-            if key.target != target or key.metric != _PID:
+        pids, grown = {}, {}
+        for key in view.only_keys({_PID}):
+            if key.target != target:
                 continue
             series = view.series(key, now_ns - _RECENT_NS, now_ns + 1).finite()
             up = view.series(SeriesKey(target, "process.up", key.object), now_ns - _RECENT_NS, now_ns + 1).finite()
             if len(series) and (not len(up) or up.values[-1] > 0):
+                memory = view.series(SeriesKey(target, "process.memory.usage", key.object)).finite()
                 pids[key.object] = int(series.values[-1])
-        return pids
+                grown[key.object] = float(memory.values[-1] - memory.values[0]) if len(memory) else 0.0
+        return {process: pids[process] for process in sorted(pids, key=lambda each: -grown[each])}
 
 
 def _looks(folder: Path) -> Mapping[tuple[str, str], list[Look]]:
