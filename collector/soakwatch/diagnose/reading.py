@@ -85,6 +85,9 @@ def reading(looks: Sequence[Look], course: Course | None = None) -> Reading:
     life = of_one_life(looks)
     if len(life) < 2:
         return Reading(Kind.UNDECIDED, Undecided.RESTARTED if len(looks) > 1 else Undecided.ONE_LOOK)
+    with_heap = tuple(look for look in life if look.heap is not None)
+    if len(with_heap) >= 2:
+        life = with_heap
     first, last = life[0], life[-1]
     # lines are traced from the first look on, so that what grew is between later ones
     apart = difference(first, last)

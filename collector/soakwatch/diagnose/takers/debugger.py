@@ -18,7 +18,7 @@ from soakwatch.diagnose.shell import Host, first_line
 
 PART = "gdb"
 _ANSWER = b"soakwatch-look "
-_TIMEOUT_S = 60.0
+_TIMEOUT_S = 90.0
 _BIG = 128 << 10  # free chunks from this size on are whole pages, which malloc_trim gives back
 _TOTAL = re.compile(r'<total type="(fast|rest|mmap)" count="(\d{1,20})" size="(\d{1,20})"/>')
 _CURRENT = re.compile(r'<system type="current" size="(\d{1,20})"/>')
@@ -167,7 +167,7 @@ async def take_python(host: Host, subject: Subject, allowed: Allowance) -> Taken
         )
     texts, fd = answer["texts"], f"/proc/{subject.pid}/fd"
     find = f"ls -l {fd} 2>/dev/null | sed -n 's|.* \\([0-9]*\\) -> /memfd:{name} .*|\\1|p'"
-    loop = f'for n in 1 2 3 4 5 6 7 8 9 10; do f=$({find}); [ -n "$f" ] && break; sleep 1; done'
+    loop = f'n=0; while [ $((n=n+1)) -lt 40 ]; do f=$({find}); [ -n "$f" ] && break; sleep 1; done'
     wait = f"{loop}; sleep 0.2; cat {fd}/$f"
     output, _ = await host.run(wait, _TIMEOUT_S)
     try:

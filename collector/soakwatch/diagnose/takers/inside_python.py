@@ -29,11 +29,15 @@ def lines(traces):
     """What is held of all that was allocated since tracing began, by line; ``traces`` as tracemalloc has them."""
     folders = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
     foreign = tuple(folder + "/" for folder in folders if folder)
-    held = {}
+    held, known = {}, {}
     for trace in traces:
         size, frames = trace[1], trace[2]
-        if frames and not any(frame[0] == "soakwatch-look" for frame in frames):
-            row = held.setdefault(own_line(frames, foreign), [0, 0])
+        line = known.get(frames)
+        if line is None:
+            mine = not frames or any(frame[0] == "soakwatch-look" for frame in frames)
+            line = known[frames] = "" if mine else own_line(frames, foreign)
+        if line:
+            row = held.setdefault(line, [0, 0])
             row[0] += size
             row[1] += 1
     return ranked(held)

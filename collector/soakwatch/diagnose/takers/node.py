@@ -16,7 +16,7 @@ from soakwatch.diagnose.look import Absent, Basis, Heap, Site, SiteKind, Sites, 
 from soakwatch.diagnose.shell import Host, first_line
 
 PART = "inspector"
-_TIMEOUT_S = 60.0
+_TIMEOUT_S = 90.0
 _GRAIN = 32768  # bytes: V8 samples one of so many
 
 
