@@ -32,7 +32,7 @@ _NEXT: Final[Mapping[Kind, str]] = {
 _GO_RETAINED: Final = "debug.FreeOSMemory() or GOMEMLIMIT gives it back"
 _JAVA_RETAINED: Final = "a lower -Xmx, or a collector that gives memory back, bounds it"
 _WHY: Final[Mapping[Why, str]] = {
-    Why.NOT_ALLOWED: "the plan allows no debugger (diagnose: debugger: true)",
+    Why.NOT_ALLOWED: "no debugger is allowed (a plan allows it with debugger: true, the command with --debugger)",
     Why.NOT_INSTALLED: "its program is not installed there",
     Why.NOT_NAMED: "the plan has no address of it (diagnose: pprof: [http://127.0.0.1:6060])",
     Why.DENIED: "permission denied: it needs the process's own user or root",

@@ -23,7 +23,7 @@ def test_looks_by_hand_are_taken_compared_and_kept(tmp_path: Path) -> None:
     assert len(list((tmp_path / "taken").glob("*-look.json"))) == 2
     again = soakwatch("diagnose", "taken")
     assert "not decided: the allocator's own account is missing" in again.stdout
-    assert "gdb: the plan allows no debugger" in again.stdout
+    assert "gdb: no debugger is allowed" in again.stdout
 
 
 def test_a_run_shows_what_it_took(tmp_path: Path) -> None:
