@@ -32,12 +32,18 @@ def test_a_run_shows_what_it_took(tmp_path: Path) -> None:
     with program() as pid:
         looked(tmp_path / "with", ON, pid, GROWS)
         looked(tmp_path / "without", "", pid, GROWS)
+        looked(tmp_path / "calm", ON, pid)
     shown = soakwatch("diagnose", "with")
     assert shown.returncode == 0, shown.stderr
     assert "dut app" in shown.stdout
     none = soakwatch("diagnose", "without")
     assert (none.returncode, none.stdout) == (1, "")
-    assert "without holds no looks: write 'diagnose: {on: suspicion}' into its plan" in none.stderr
+    assert (
+        "without holds no looks: its plan asked for none: look now: --process NAME, or write 'diagnose:" in none.stderr
+    )
+    calm = soakwatch("diagnose", "calm")
+    assert (calm.returncode, calm.stdout) == (1, "")
+    assert "calm holds no looks: no process that it watched was suspected before its end: look now" in calm.stderr
 
 
 def test_a_process_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:

@@ -64,6 +64,7 @@ def looked(
     with noting(folder) as (notes, record):
         watched(record, pid)
         made = plan(text, targets)
+        record.set_meta("plan", made.text)
 
         async def main() -> None:
             diagnosing = Diagnosing(made, folder, notes, redaction_of(made.text), lambda: clock[0])

@@ -151,6 +151,7 @@ def _of_run(name: str, runs: Path, target: str | None, process: str) -> tuple[Pl
 def _shown(name: str, runs: Path, *, as_json: bool) -> int:
     from soakwatch.cli.display.looks import show_looks
     from soakwatch.core.errors import EXIT_FAIL, EXIT_PASS
+    from soakwatch.plan import plan_from_text
     from soakwatch.record import RecordView
     from soakwatch.report.load import generators
     from soakwatch.report.looks import read_looks
@@ -158,9 +159,12 @@ def _shown(name: str, runs: Path, *, as_json: bool) -> int:
 
     with RecordView.open(find_run(name, runs)) as view:
         read = read_looks(view, generators(view))
+        text = view.meta("plan") or ""
     if not read:
-        remedy = "write 'diagnose: {on: suspicion}' into its plan, or look now: --process NAME"
-        click.echo(f"soakwatch: {name} holds no looks: {remedy}", err=True)
+        asked = bool(text) and plan_from_text(text, name).diagnose is not None
+        why = "no process that it watched was suspected before its end" if asked else "its plan asked for none"
+        remedy = "look now: --process NAME" + ("" if asked else ", or write 'diagnose: {on: suspicion}' into its plan")
+        click.echo(f"soakwatch: {name} holds no looks: {why}: {remedy}", err=True)
         return EXIT_FAIL
     show_looks([(each.looks, each.reading) for each in read], as_json=as_json)
     return EXIT_PASS
