@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,17 +21,19 @@ from soakwatch.core.units import show_seconds
 from soakwatch.record.model import Values
 from soakwatch.sources.abc import SourceError
 from soakwatch.sources.pollers.prometheus import Config, chosen_entries
+from soakwatch.sources.pollers.prometheus.column_mapping import ColumnMapper, Floats, Ints, Key
 from soakwatch.sources.pollers.prometheus.map_file import MapEntry
 from soakwatch.sources.pollers.prometheus.query_api import (
     Group,
     Query,
     QueryApi,
     Scrape,
+    ShownSeries,
     TooMuchError,
+    by_exporter,
     evaluated,
     scrapes,
 )
-from soakwatch.sources.pollers.prometheus.sample_mapping import Mapper
 from soakwatch.sources.tables.errors import DataError
 from soakwatch.sources.transport.http import shown, web_access
 from soakwatch.transfer.importing.build_series import Imported, ImportedSeries, load_apart
@@ -38,9 +41,9 @@ from soakwatch.transfer.importing.files import ImportedRun
 from soakwatch.transfer.importing.gather import MAX_READINGS, MAX_SERIES
 from soakwatch.transfer.importing.timeline import Timeline
 from soakwatch.transfer.importing.write import Due, write_record
-from soakwatch_model.metric import BY_NAME
+from soakwatch_model.metric import BY_NAME, COUNTER
 from soakwatch_model.roles import DUT
-from soakwatch_model.sample import object_labels
+from soakwatch_model.sample import Fault, object_labels
 
 WHY_LOST = "Prometheus has no sample for this time"
 _TARGET = "prometheus"  # of an expression, which belongs to no single host
@@ -48,8 +51,6 @@ _FIRST_S, _LEAST_S, _MOST_S = 3600.0, 15.0, 6 * 3600.0  # of one request
 _FEW_READINGS = 100_000
 _WAIT_S = 120.0
 _SHOWN = 8
-
-Key = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +69,10 @@ class Wanted:
 
 @dataclass(slots=True)
 class _Exporter:
-    """One exporter: its mapper, and the times and values of each series."""
+    """One exporter: its mapper, and the times and values of each series, in parts."""
 
-    mapper: Mapper
-    rows: dict[Key, tuple[list[int], list[float]]] = field(default_factory=lambda: defaultdict(lambda: ([], [])))
+    mapper: ColumnMapper
+    rows: dict[Key, list[tuple[Ints, Floats]]] = field(default_factory=lambda: defaultdict(list))
 
 
 @dataclass(slots=True)
@@ -134,10 +135,11 @@ async def _read_all(wanted: Wanted, entries: Sequence[MapEntry], progress: Calla
                     raise DataError(f"{error}: ask for less with --query") from None
                 continue
             before = read.readings
-            for scrape in scrapes(found, kinds):
-                if scrape.group not in read.exporters:
-                    read.exporters[scrape.group] = _Exporter(Mapper(entries, config.keep))
-                _take(read, read.exporters[scrape.group], scrape)
+            exporters = by_exporter(found, kinds)
+            for group in sorted(exporters, key=partial(_first_shown, exporters)):
+                if group not in read.exporters:
+                    read.exporters[group] = _Exporter(ColumnMapper(entries, config.keep))
+                _take(read, read.exporters[group], group, exporters[group])
             if read.readings > MAX_READINGS:
                 raise DataError(f"{shown(config.url)} has more than {MAX_READINGS:,} samples of this: ask for less")
             begin_s = end_s
@@ -145,16 +147,42 @@ async def _read_all(wanted: Wanted, entries: Sequence[MapEntry], progress: Calla
     return read
 
 
-def _take(read: _Read, exporter: _Exporter, scrape: Scrape) -> None:
-    mapped = exporter.mapper.map(scrape.page, round(scrape.time_s * 1e9))
-    for sample in mapped.samples:
-        times, values = exporter.rows[sample.metric, sample.object]
-        times.append(sample.time_ns)
-        values.append(sample.value)
-    read.readings += len(mapped.samples)
+def _first_shown(exporters: Mapping[Group, Sequence[ShownSeries]], group: Group) -> tuple[float, Group]:
+    return min(one.time_s[0] for one in exporters[group]), group
+
+
+def _take(read: _Read, exporter: _Exporter, group: Group, series: Sequence[ShownSeries]) -> None:
+    """All pages of an exporter at once; one by one where only these tell what is valid."""
+    mapped = exporter.mapper.map_columns(series)
+    if mapped is None:
+        _take_pages(read, exporter, scrapes({group: series}))
+        return
+    for key, part in mapped.rows.items():
+        exporter.rows[key].append(part)
+        read.readings += part[0].size
     read.used |= mapped.used
     read.unused |= mapped.unused
-    read.faults.update(f"{fault.metric} {fault.object}: {fault.text}" for fault in mapped.faults)
+    read.faults.update(_fault_texts(mapped.faults))
+
+
+def _fault_texts(faults: Iterable[Fault]) -> Iterator[str]:
+    return (f"{fault.metric} {fault.object}: {fault.text}" for fault in faults)
+
+
+def _take_pages(read: _Read, exporter: _Exporter, pages: Iterable[Scrape]) -> None:
+    rows: dict[Key, tuple[list[int], list[float]]] = defaultdict(lambda: ([], []))
+    for scrape in pages:
+        mapped = exporter.mapper.map(scrape.page, round(scrape.time_s * 1e9))
+        for sample in mapped.samples:
+            times, values = rows[sample.metric, sample.object]
+            times.append(sample.time_ns)
+            values.append(sample.value)
+        read.readings += len(mapped.samples)
+        read.used |= mapped.used
+        read.unused |= mapped.unused
+        read.faults.update(_fault_texts(mapped.faults))
+    for key, (times, values) in rows.items():
+        exporter.rows[key].append((np.array(times, dtype=np.int64), np.array(values, dtype=np.float64)))
 
 
 def _targets(read: _Read, wanted: Wanted, name_of: Mapping[str, str], where: str) -> list[Imported]:
@@ -211,17 +239,17 @@ def _host(instance: str) -> str:
 
 
 def _series(
-    target: str, role: str, key: Key, rows: tuple[list[int], list[float]], name_of: Mapping[str, str]
+    target: str, role: str, key: Key, rows: Sequence[tuple[Ints, Floats]], name_of: Mapping[str, str]
 ) -> ImportedSeries:
     metric, name = key
     entry = BY_NAME[metric]
-    times, values = rows
-    whole = all(isinstance(value, int) for value in values)
-    array: Values = np.array(values, dtype=np.int64) if whole else np.array(values, dtype=np.float64)
+    time_ns, value = (np.concatenate(part) for part in zip(*rows, strict=True))
+    whole = entry.kind == COUNTER and bool(((np.abs(value) < 2**63) & (value == np.floor(value))).all())
+    array: Values = value.astype(np.int64) if whole else value
     column = name_of.get(metric) or object_labels(name).get("name", metric)
     return ImportedSeries(
         *(target, role, metric, name, entry.unit, entry.kind, None, column),
-        np.array(times, dtype=np.int64),
+        time_ns,
         array,
     )
 

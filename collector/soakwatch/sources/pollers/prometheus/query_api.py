@@ -61,6 +61,17 @@ class ApiSeries:
 
 
 @dataclass(frozen=True, slots=True)
+class ShownSeries:
+    """One series as its exporter shows it, page after page: times in s of the server's clock, in order."""
+
+    name: str
+    labels: Labels
+    kind: str
+    time_s: Sequence[float]
+    value: Sequence[float]
+
+
+@dataclass(frozen=True, slots=True)
 class Scrape:
     """What one exporter showed at one time."""
 
@@ -169,20 +180,31 @@ class QueryApi:
         return data if isinstance(data, dict) else {}
 
 
-def scrapes(series: Iterable[tuple[Query, ApiSeries]], kinds: Mapping[str, str]) -> list[Scrape]:
-    """The samples of series as pages of exporters, in order of time.
+def by_exporter(
+    series: Iterable[tuple[Query, ApiSeries]], kinds: Mapping[str, str]
+) -> Mapping[Group, Sequence[ShownSeries]]:
+    """The series of each exporter.
 
     ``job`` and ``instance`` stand for the exporter, so the samples of a selector are without: they are what its page
     shows. Those of an expression keep every label.
     """
-    pages: dict[tuple[float, Group], list[PageSample]] = defaultdict(list)
+    exporters: dict[Group, list[ShownSeries]] = defaultdict(list)
     for query, one in series:
         apart = {"job", "instance"} if query.raw else set()
         labels = {key: value for key, value in one.labels.items() if key not in apart}
         kind = kinds.get(one.name) or kinds.get(one.name.removesuffix("_total")) or _kind(one.name)
         group = one.group if query.raw else (_EVALUATED, query.text)
-        for time_s, value in zip(one.time_s, one.value, strict=True):
-            pages[time_s, group].append(PageSample(one.name, labels, value, kind))
+        exporters[group].append(ShownSeries(one.name, labels, kind, one.time_s, one.value))
+    return exporters
+
+
+def scrapes(exporters: Mapping[Group, Sequence[ShownSeries]]) -> list[Scrape]:
+    """The samples of each exporter as its pages, in order of time."""
+    pages: dict[tuple[float, Group], list[PageSample]] = defaultdict(list)
+    for group, series in exporters.items():
+        for one in series:
+            for time_s, value in zip(one.time_s, one.value, strict=True):
+                pages[time_s, group].append(PageSample(one.name, one.labels, value, one.kind))
     return [Scrape(time_s, group, tuple(page)) for (time_s, group), page in sorted(pages.items())]
 
 
@@ -202,7 +224,10 @@ def _series(query: Query, result: Iterable[object], begin_s: float) -> Iterator[
         labels = {str(key): str(value) for key, value in row.get("metric", {}).items()}
         name = query.name or labels.get(NAME, "")
         labels.pop(NAME, None)
-        some = [(float(time_s), float(value)) for time_s, value in row["values"] if float(time_s) > begin_s]
-        if some:
-            times, values = zip(*some, strict=True)
-            yield ApiSeries(name, labels, times, values)
+        begin = 0
+        times = [float(time_s) for time_s, _ in row["values"]]
+        while begin < len(times) and times[begin] <= begin_s:
+            begin += 1
+        if begin < len(times):
+            values = [float(value) for _, value in row["values"]]
+            yield ApiSeries(name, labels, times[begin:], values[begin:])

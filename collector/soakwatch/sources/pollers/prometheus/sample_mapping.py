@@ -17,7 +17,8 @@ from soakwatch_model.sample import Fault, Sample, object_text
 
 _FIELD = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _KEPT_KINDS = {"counter": "exporter.counter", "histogram": "exporter.counter", "summary": "exporter.counter"}
-_MAX_FAULTS = 20
+MAX_FAULTS = 20
+"""Of one page."""
 _MAX_PLACES = 50_000
 
 
@@ -73,8 +74,7 @@ class Mapper:
                 if entry.less is not None:
                     value -= subtrahends.get((entry.less, tuple(sorted(exported.labels.items()))), math.nan)
                 if not math.isfinite(value):
-                    reason = f"{exported.name} is {exported.value}, which is not a valid sample"
-                    faults.append(Fault(entry.metric, place.object, reason))
+                    faults.append(Fault(entry.metric, place.object, not_valid(exported.name, exported.value)))
                     continue
                 if entry.idle is not None:
                     pair = shares.setdefault((id(entry), place.object), [0.0, 0.0])
@@ -88,7 +88,7 @@ class Mapper:
                 elif entry.total and rank_of[key] == rank:
                     values[key] += value
         self._take_shares(shares, values)
-        samples = [Sample(metric, label, _exact(metric, value), now_ns) for (metric, label), value in values.items()]
+        samples = [Sample(metric, label, exact(metric, value), now_ns) for (metric, label), value in values.items()]
         kept = [
             self._kept(exported, now_ns)
             for exported in page
@@ -104,7 +104,7 @@ class Mapper:
                 faults.append(Fault(sample.metric, sample.object, text))
         used = names & (self._of.keys() | self._less)
         unused = {name for name in names - used if not self._keeps(name)}
-        return Mapped(tuple(good), tuple(faults[:_MAX_FAULTS]), frozenset(used), frozenset(unused))
+        return Mapped(tuple(good), tuple(faults[:MAX_FAULTS]), frozenset(used), frozenset(unused))
 
     def _places_of(self, exported: PageSample) -> tuple[_Place, ...]:
         """Where the values of a series go; found once for each series."""
@@ -148,8 +148,8 @@ class Mapper:
         labels = ",".join(f"{key}={value}" for key, value in sorted(exported.labels.items()))
         label = object_text(name=exported.name, labels=labels)
         if not math.isfinite(exported.value):
-            return Fault(metric, label, f"{exported.name} is {exported.value}, which is not a valid sample")
-        return Sample(metric, label, _exact(metric, exported.value), now_ns)
+            return Fault(metric, label, not_valid(exported.name, exported.value))
+        return Sample(metric, label, exact(metric, exported.value), now_ns)
 
 
 def _is_idle(entry: MapEntry, labels: object) -> bool:
@@ -168,6 +168,11 @@ def _object(entry: MapEntry, labels: object) -> str:
     return object_text(**filled)
 
 
-def _exact(metric: str, value: float) -> float:
+def not_valid(name: str, value: float) -> str:
+    """Why a value is no sample, in one sentence."""
+    return f"{name} is {value}, which is not a valid sample"
+
+
+def exact(metric: str, value: float) -> float:
     """Counters without a fraction as whole numbers, so that no digit is lost."""
     return int(value) if BY_NAME[metric].kind == COUNTER and value.is_integer() and abs(value) < 2**63 else value

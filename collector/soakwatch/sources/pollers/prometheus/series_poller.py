@@ -23,6 +23,7 @@ from soakwatch.sources.pollers.prometheus.query_api import (
     QueryApi,
     Scrape,
     TooMuchError,
+    by_exporter,
     evaluated,
     scrapes,
 )
@@ -213,7 +214,7 @@ class SeriesPoller:
         known = self._known
         until_s = end_s if not behind else self._whole_polls_s(end_s)
         fresh = [(query, new) for query, one in series if (new := self._new(query, one, until_s)) is not None]
-        pages = scrapes(fresh, self._kinds)
+        pages = scrapes(by_exporter(fresh, self._kinds))
         samples: list[Sample] = []
         faults: list[Fault] = []
         late: dict[int, list[Sample]] = defaultdict(list)
