@@ -90,6 +90,7 @@ class EventImpact(Parameters):
 
     Parameters: ``outage``, ``loss``, ``within``, ``look``, ``lead``, ``tolerance`` (below).
 
+    >>> import numpy as np
     >>> from soakwatch_model.window import Window
     >>> from soakwatch_rules.signals import readings
     >>> sent = np.arange(600) * 1000.0

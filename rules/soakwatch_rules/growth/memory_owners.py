@@ -7,13 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-import numpy as np
-
 from soakwatch_model.fact import OwnerGrew
 from soakwatch_model.label import label
 from soakwatch_model.memory_owners import NO_OWNER, OWNER_BY_NAME
 from soakwatch_model.series import Series
 from soakwatch_model.window import Window
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.stats.robust_level import net_change
 from soakwatch_rules.wording.quantities import percent, quantity
 
@@ -153,7 +152,7 @@ def _changes_of_parts(parts: Sequence[Series], window: Window) -> dict[str, floa
     changes: dict[str, float] = {}
     for series in parts:
         some = max(1, len(series) // 16)
-        first, last = float(np.median(series.values[:some])), float(np.median(series.values[-some:]))
+        first, last = median(series.values[:some]), median(series.values[-some:])
         begun = int(series.time_ns[0]) > first_ns + slack
         ended = int(series.time_ns[-1]) < last_ns - slack
         changes[label(series.object, "part") or ""] = (0.0 if ended else last) - (0.0 if begun else first)

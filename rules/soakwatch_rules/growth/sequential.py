@@ -30,6 +30,7 @@ from soakwatch_rules.series_lives import lives
 from soakwatch_rules.stats.anytime import NONE, Evidence, evidence, joined
 from soakwatch_rules.stats.ar1 import Slope, slope
 from soakwatch_rules.stats.daily import DAY_S
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.stats.time_blocks import MIN_SAMPLES, blocks, how_many
 from soakwatch_rules.stats.tolerance import Tolerance
 from soakwatch_rules.traits import GrowthMethod, traits_of
@@ -95,7 +96,7 @@ def growth_evidence(stretches: Sequence[Stretch], tolerance: float, horizon_s: f
         return GrowthEvidence(Course.OPEN)
     trait, watched_s = stretches[-1][0].trait, sum(window.seconds for _, window in stretches)
     sign = -1.0 if trait.growth == "down" else 1.0
-    level = float(np.median(np.concatenate([series.values for series, _ in stretches])))
+    level = median(np.concatenate([series.values for series, _ in stretches]))
     allowed = Tolerance(tolerance, horizon_s, trait.floor).per_second(level, watched_s)
     if all(float(np.ptp(series.values)) == 0 for series, _ in stretches):
         hidden = (trait.quantum or 0.0) / watched_s

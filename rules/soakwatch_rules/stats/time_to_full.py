@@ -17,6 +17,7 @@ from soakwatch_model.series import Floats
 from soakwatch_rules.stats.ar1 import Slope, slope
 from soakwatch_rules.stats.daily import DAY_S
 from soakwatch_rules.stats.distributions import student_quantile
+from soakwatch_rules.stats.medians import median
 from soakwatch_rules.stats.time_blocks import MIN_SAMPLES, Blocks, blocks, how_many
 
 RISK: Final = 0.05
@@ -187,7 +188,7 @@ def _carried_on(
     def reached(rate: float, less: float = 0.0) -> float:
         return float(min(max((room - less) / rate - since, 0.0), FARTHEST_S)) if rate > 0 else FARTHEST_S
 
-    spread = top - float(np.median(above))
+    spread = top - median(above)
     full = highest >= limit
     grows = low > 0 and not fit.slows
     return TimeToFull(
