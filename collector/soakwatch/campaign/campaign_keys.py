@@ -96,9 +96,6 @@ AxisValueItem = Annotated[AxisValueKeys, Short("name")]
 class AxisKeys(PlanModel):
     """An axis whose values go to the same paths of the plan."""
 
-    # Built at once, for its JSON Schema looks into that of its values (``Short``), which is found where they stand.
-    model_config = ConfigDict(defer_build=False)
-
     set: Annotated[Several[Text], Field(description="path in the plan that its values go to, or several")]
     values: Annotated[
         list[AxisValueItem] | None, Field(description="its values; default: those that include brings")

@@ -50,7 +50,7 @@ Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class _Shape(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class CeilingShape(_Shape):

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import TypeAdapter
 
 from soakwatch.core.units import show_seconds
 from soakwatch.plan.capacity_plan import loss_words
@@ -161,7 +161,7 @@ class MetaReader(Protocol):
         ...
 
 
-_SEARCHES = TypeAdapter(tuple[CapacitySearch, ...], config=ConfigDict(defer_build=True))
+_SEARCHES = TypeAdapter(tuple[CapacitySearch, ...])
 
 
 def stated_capacity(rule: Rule, record: MetaReader) -> Rule:

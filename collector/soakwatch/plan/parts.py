@@ -120,9 +120,7 @@ Name = Annotated[str, BeforeValidator(folder_name), WithJsonSchema(_NAME_SCHEMA)
 class PlanModel(BaseModel):
     """Settings of every model of the plan: unknown keys are errors, nothing is guessed, nothing changes later."""
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, validate_by_name=True, validate_by_alias=True, defer_build=True
-    )
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, validate_by_name=True, validate_by_alias=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -205,7 +205,7 @@ class SourceContext:
 class SourceConfig(BaseModel):
     """Keys that every source has."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
     asks_management: ClassVar[bool] = False
     """Whether a poll is a request to the device's management, whose response time is worth a sample of its own."""
     resting: ClassVar[Literal["polled", "cpu", "silent"]] = "polled"

@@ -182,7 +182,7 @@ EMPTY = TextTemplate("")
 class TemplateModel(BaseModel):
     """A part of a file: no key that is unknown, and no value of another type."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class ReadingTemplate(TemplateModel):

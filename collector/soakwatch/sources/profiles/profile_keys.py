@@ -49,7 +49,7 @@ Reading = int | float | str
 class ProfileModel(BaseModel):
     """What all shapes have in common: no key that is not known."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=False, defer_build=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, coerce_numbers_to_str=False)
 
 
 class ClauseShape(ProfileModel):

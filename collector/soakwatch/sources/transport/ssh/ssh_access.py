@@ -47,7 +47,7 @@ HostKey = Annotated[
 class Login(BaseModel):
     """One SSH server: where it is, how to log in, which host key it must have."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    model_config = ConfigDict(extra="forbid", frozen=True)
 
     host: Annotated[HostName, Field(description="name or address")]
     port: Annotated[int, Field(default=22, ge=1, le=65535, description="TCP port")]
