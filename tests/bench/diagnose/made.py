@@ -88,7 +88,8 @@ def main() -> None:
             if kept and len(kept[0]) != size - 33:
                 pins += kept[:: 16384 // size]
                 kept.clear()
-            kept.extend([bytes(size - 33) for _ in range(int(28 * (1 << 20) / 50 / SECONDS) // size)])
+            wanted = int((part * 28 % 1) * (1 << 20)) // size  # by the time, for a busy machine has fewer ticks
+            kept.extend([bytes(size - 33) for _ in range(wanted - len(kept))])
         time.sleep(TICK_S)
 
 
