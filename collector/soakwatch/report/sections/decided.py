@@ -11,7 +11,7 @@ from soakwatch.report.page import Page
 from soakwatch_rules.growth.sequential import RISK_FAIL, RISK_PASS, needed
 from soakwatch_rules.wording.quantities import counted, percent
 
-ORDER = 24
+ORDER = 22
 TITLE = "Decided before the planned end"
 _BRIEF = 8
 _DEFINITION = (
