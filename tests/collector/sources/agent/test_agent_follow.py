@@ -191,6 +191,7 @@ def test_a_full_spool_is_reported(tmp_path: Path, make_agent: Make) -> None:
                 await asyncio.sleep(0.5)
             relay.mend()
             await follower.poll(2)
+            skipped = int(str(agent.status()["skipped"]))  # on a busy machine a look may take longer than its second
         samples = {s.metric: s.value for _, answer in follower.answers for s in answer.samples}
         events = [event for _, answer in follower.answers for event in answer.events]
         lost = [event for event in events if event.kind == "source.spool.lost"]
@@ -198,7 +199,7 @@ def test_a_full_spool_is_reported(tmp_path: Path, make_agent: Make) -> None:
         assert sum(int(event.detail["looks"]) for event in lost) == samples["source.spool.lost"]
         slots = follower.slots()
         holes = slots[-1] - slots[0] + 1 - len(slots)
-        assert holes == samples["source.spool.lost"]
+        assert samples["source.spool.lost"] <= holes <= samples["source.spool.lost"] + skipped
 
     asyncio.run(run())
 
