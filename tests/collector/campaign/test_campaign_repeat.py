@@ -110,11 +110,11 @@ def test_a_run_that_was_killed_in_the_middle_goes_on(
 ) -> None:
     """``interrupted: resume``: the same attempt in the same folder goes on, and its record holds both parts."""
     write(
-        "name: one\nplan: plan.yaml\nmatrix: {n: {set: phases.soak, values: [6s]}}\ninterrupted: resume\n"
+        "name: one\nplan: plan.yaml\nmatrix: {n: {set: phases.soak, values: [15s]}}\ninterrupted: resume\n"
         "before: [sh, -c, 'echo once >> before.txt']\n"
     )
     folder = tmp_path / "campaigns" / "one"
-    place = folder / "runs" / "6s-r1"
+    place = folder / "runs" / "15s-r1"
     process = started("campaign", "run", "campaign.yaml")
     until(lambda: len(polled_ns(place)) > 2, "the run has polled")
     for group in groups_of(place):
@@ -124,9 +124,9 @@ def test_a_run_that_was_killed_in_the_middle_goes_on(
     entries = ledger_of(folder)
     assert [entry["kind"] for entry in entries] == ["campaign", "begin", "lost", "resume", "end", "complete"], printed
     assert {entry["attempt"] for entry in entries[1:-1]} == {1}
-    assert "n=6s run 1 is resumed" in printed
+    assert "n=15s run 1 is resumed" in printed
     assert "1 of 1 runs done" in printed
-    assert [path.name for path in (folder / "runs").iterdir()] == ["6s-r1"]
+    assert [path.name for path in (folder / "runs").iterdir()] == ["15s-r1"]
     assert (tmp_path / "before.txt").read_text(encoding="utf-8") == "once\n", "what comes before a run is not repeated"
     lost_ns = int(str(entries[2]["time_ns"]))
     times = polled_ns(place)
