@@ -44,19 +44,21 @@ def killed(moment: str, wait_s: float, folder: Path, letters: Posts) -> None:
         at = datetime.now(UTC) + timedelta(seconds=20)
         start = f"start: {at:%Y-%m-%dT%H:%M:%SZ}\n"
     (folder / "p.yaml").write_text(start + LETTER + PLAN.format(seconds=3), encoding="utf-8")
-    process = subprocess.Popen(
-        [SOAKWATCH, "run", "p.yaml", "--into", "run", "--no-web"],
-        cwd=folder,
-        env=environment(),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    with (folder / "stderr").open("wb") as stderr:
+        process = subprocess.Popen(
+            [SOAKWATCH, "run", "p.yaml", "--into", "run", "--no-web"],
+            cwd=folder,
+            env=environment(),
+            stdout=subprocess.DEVNULL,
+            stderr=stderr,
+        )
     run = folder / "run"
     try:
         if moment == MOMENTS[2]:
             wait_until(lambda: has_ended(run) or process.poll() is not None, "the end")
         else:
-            wait_until((run / "record.sqlite").is_file, "the record")
+            wait_until(lambda: (run / "record.sqlite").is_file() or process.poll() is not None, "the record")
+            assert (run / "record.sqlite").is_file(), (folder / "stderr").read_text(encoding="utf-8")
         time.sleep(wait_s)  # the moment that is tried
     finally:
         process.kill()
