@@ -18,7 +18,7 @@ MAPPINGS_OF = "/mappings/{}"
 _SMALL = 4 << 20  # smaller processes are read each ``_TURNS``-th time
 _TURNS = 10
 _MOST_WALKED = 1 << 30  # resident bytes: walking a GiB takes 25 ms, in which the process cannot map memory
-_STATUS, _LARGE = 16, 16 << 20  # processes whose status is read, and the least files and shared memory of one
+_STATUS, _LARGE = 8, 16 << 20  # processes whose status is read, and the least files and shared memory of one
 _RSS_SHARED = frozenset(["RssShmem"])
 _FORGET_S = 600.0  # kernel threads and names are looked at again, for their pids may be others' by now
 

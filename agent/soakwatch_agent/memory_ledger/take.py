@@ -29,9 +29,9 @@ PAGE_SIZE = "/pagesize"
 """The file of a mirrored machine with the size of its pages."""
 T = TypeVar("T")
 _EARLY = 0.95  # a poll that comes a little early still counts
-_SHARE = 100_000  # a file that takes 3 ms of CPU is read every 5 minutes: 1/100,000 of the time
+_SHARE = 150_000  # a file that takes 2 ms of CPU is read every 5 minutes: 1/150,000 of the time
 _SMAPS_NS = 1_000_000  # CPU time for smaps in one ledger
-_SMAPS_SHARE = 80_000
+_SMAPS_SHARE = 120_000
 _IN_MEMORY = frozenset(["tmpfs", "devtmpfs"])  # ramfs is page cache
 
 
