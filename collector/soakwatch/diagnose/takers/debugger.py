@@ -191,7 +191,9 @@ def python_sites(told: PythonAnswer) -> tuple[Sites, ...]:
     """The lines and types of an answer."""
     sites = []
     if (lines := told.get("lines")) is not None:
-        rows = largest([Site(SiteKind.LINE, name, size, count) for name, size, count in lines])
+        rows = largest(
+            [Site(SiteKind.LINE, name, size, count, not name.startswith("<")) for name, size, count in lines]
+        )
         sites.append(Sites("tracemalloc", Basis.TRACED, rows, told.get("since_ns")))
     if (types := told.get("types")) is not None:
         rows = largest(

@@ -15,6 +15,9 @@ import tracemalloc
 FRAMES = 8
 MOST = 300
 STAYS_S = 12.0
+# before tracing begins, for it imports a large table
+FOLDERS = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+FOREIGN = tuple(folder + "/" for folder in FOLDERS if folder)
 
 
 def own_line(frames, foreign):
@@ -27,15 +30,13 @@ def own_line(frames, foreign):
 
 def lines(traces):
     """What is held of all that was allocated since tracing began, by line; ``traces`` as tracemalloc has them."""
-    folders = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    foreign = tuple(folder + "/" for folder in folders if folder)
     held, known = {}, {}
     for trace in traces:
         size, frames = trace[1], trace[2]
         line = known.get(frames)
         if line is None:
             mine = not frames or any(frame[0] == "soakwatch-look" for frame in frames)
-            line = known[frames] = "" if mine else own_line(frames, foreign)
+            line = known[frames] = "" if mine else own_line(frames, FOREIGN)
         if line:
             row = held.setdefault(line, [0, 0])
             row[0] += size
