@@ -245,8 +245,10 @@ def _refusal(goal: GoalBounds, trials: Sequence[Trial]) -> str:
     below, above = [], []
     for trial in trials:
         share = trial.attained
-        if share is None and full_rate is not None and not trial.wanted_rate:
-            share = trial.rate / (full_rate * trial.level)
+        if share is None and full_rate is not None and not trial.wanted_rate and trial.sent_s > 0:
+            # Polls that are read late make the rate between them wrong, and what was counted is not.
+            rates = (trial.rate, trial.offered / trial.sent_s)
+            share = min((rate / (full_rate * trial.level) for rate in rates), key=lambda share: abs(share - 1))
         if share is None or not strays(share):
             continue
         if trial.level == goal.lower:

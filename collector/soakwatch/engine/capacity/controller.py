@@ -135,7 +135,8 @@ def _rate_at(level: float, trials: Sequence[Trial]) -> float:
     The rate of one trial is known to a few polls; what a generator sends of its full rate does not depend on the load
     while it follows its command.
     """
-    followed = [trial for trial in trials if not trial.refused and trial.rate > 0] or trials
+    sure = [trial for trial in trials if trial.attained is not None or not trial.wanted_rate]
+    followed = [trial for trial in sure if not trial.refused and trial.rate > 0] or trials
     nearest = sorted(followed, key=lambda trial: abs(trial.level - level))[:_NEAREST]
     return median(trial.rate / trial.level for trial in nearest) * level
 

@@ -212,17 +212,18 @@ class TrialCounts:
         if lost < -_MISCOUNTED * offered:
             raise UncountedError(f"{-lost / offered:.2%} more packets came back than were sent")
         factor = offered / sent if basis.how in {"failed", "of came"} and sent > 0 else 1.0
-        sent_s = (end_ns - begin_ns) * 1e-9
-        rate = _steady_rate(among, basis.sent, begin_ns, end_ns)
+        steady = _steady_rate(among, basis.sent, begin_ns, end_ns)
         wanted = _mean(driven, _WANTED[basis.unit], begin_ns, end_ns)
         longest_s = ((stopped_ns or end_ns) - begin_ns) * 1e-9
         shortest_s = (end_ns - (started_ns or begin_ns)) * 1e-9
+        least = offered / longest_s
+        rate = offered / ((end_ns - begin_ns) * 1e-9) if steady is None else steady * factor
         return Counted(
             offered,
             max(lost, 0.0),
-            offered / sent_s if rate is None else rate * factor,
+            max(rate, least),
             wanted,
-            offered / longest_s,
+            least,
             offered / shortest_s,
             _ways(among, begin_ns) if basis.unit == PACKET else (),
         )

@@ -102,3 +102,20 @@ def test_a_trial_that_loses_a_packet_now_and_then_is_tried_once_more(
     assert found.rate == pytest.approx(6234, rel=0.02)
     assert any(trial.retries for trial in again.search.trials)
     assert any("is tried once more" in words for words in again.words("capacity.repeated"))
+
+
+@pytest.mark.parametrize(("late_poll", "of_three", "tells"), [(1, 2, TELLS), (1, 1, COUNTED), (3, 2, TELLS)])
+def test_polls_that_are_read_late_do_not_change_the_capacity(
+    late_poll: int, of_three: int, tells: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A busy machine reads a poll of one or two starts of three 0.4 s after its time: between two readings the rate
+    then seems a quarter lower or higher than it is, and what was counted says otherwise."""
+
+    def late(start: int, poll: int) -> float:
+        return 0.4 * (poll == late_poll and 0 < start % 3 <= of_three)
+
+    ran = run(tmp_path / "run", monkeypatch, tells=tells, late=late)
+    (goal,) = ran.search.goals
+    assert ran.search.state is SearchState.FOUND
+    assert goal.limit == ""
+    assert goal.rate == pytest.approx(6234, rel=0.02)

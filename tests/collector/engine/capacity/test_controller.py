@@ -82,7 +82,8 @@ def test_too_low_and_too_high_have_one_bound() -> None:
 def test_a_generator_that_falls_short_is_told_by_its_lower_loads() -> None:
     """It sends what it is asked for up to 600,000 packets/s, and not more: bounds above are not the device's."""
     levels = (0.2, 0.4, 0.8, 0.9)
-    trials = [Trial(0, level, 10, 10, 10, level > 0.7, min(level * FULL, 600_000.0)) for level in levels]
+    sent = [min(level * FULL, 600_000.0) for level in levels]
+    trials = [Trial(0, at, 10, 10, 10 * rate, at > 0.7, rate) for at, rate in zip(levels, sent, strict=True)]
     assert full_rate_of(trials) == pytest.approx(FULL)
     limited = limit_of(GoalBounds(0.0, 0.8, 0.9, 0.8, 600_000.0), trials, 1.0, "packet", {})
     assert limited == "the generator sent only 75 % of what it was asked for"

@@ -47,7 +47,7 @@ class VirtualLoad:
     ``most`` is what it can send itself; ``strays`` is what it sends of what it is asked for, at each of its starts.
     ``silent`` says at which second of the run polls fail, ``deaf`` when it does not follow. ``tells`` are the metrics
     that it reports; ``drops`` how many packets are lost of the whole of a start. ``first`` is the share that its port 0
-    sends to port 1, where both send.
+    sends to port 1, where both send. ``late`` is how many seconds after its time the n-th poll of a start is read.
     """
 
     now_ns: Callable[[], int]
@@ -60,12 +60,14 @@ class VirtualLoad:
     strays: Callable[[int], float] = lambda _: 1.0
     drops: Callable[[int], int] = lambda _: 0
     first: float | None = None
+    late: Callable[[int, int], float] = lambda _start, _poll: 0.0
     levels: list[tuple[float, float]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._begin_ns = self._last_ns = self.now_ns()
         self._level = self._sent = self._back = 0.0
         self._begun = -1
+        self._polls = 0
         self._chance = random.Random(11)
 
     async def drive(self, level: float) -> None:
@@ -73,13 +75,15 @@ class VirtualLoad:
         self._count()
         if self.deaf(self._second):
             raise SourceError("it does not follow")
-        self._begun += level > 0
+        self._begun, self._polls = self._begun + (level > 0), 0
         self._back -= self.drops(self._begun) if level > 0 else 0
         self._level = level
         self.levels.append((self._second, level))
 
     async def poll(self, now_ns: int) -> Answer:
         """What was counted."""
+        self._polls += 1
+        await asyncio.sleep(self.late(self._begun, self._polls))
         self._count()
         if self.silent(self._second):
             raise SourceError("no answer from 198.51.100.7")
