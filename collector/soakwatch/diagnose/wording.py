@@ -37,7 +37,7 @@ _WHY: Final[Mapping[Why, str]] = {
     Why.NOT_NAMED: "the plan has no address of it (diagnose: pprof: [http://127.0.0.1:6060])",
     Why.DENIED: "permission denied: it needs the process's own user or root",
     Why.STOP: "it would stop the process for longer than stop_at_most",
-    Why.BUSY: "no thread waited in a system call, where a call into the process is safe",
+    Why.BUSY: "there was no moment at which the process could safely be asked",
     Why.FAILED: "it failed",
     Why.CUT: "there is too much of it",
 }
