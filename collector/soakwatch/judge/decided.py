@@ -46,7 +46,7 @@ LOOK_S = 600.0
 """Least seconds from one look to the next."""
 _LOOK_SHARE = 0.03  # of the run so far: the time to the next look of a long run
 LEAST_S = 7200.0
-_WARM_UP = 0.2  # share of the run before which no growth fails, where the plan gives no time
+_WARM_UP = 2 / 3  # of the run, before which no growth fails without a time in the plan: caches fill for hours
 MOST_KEPT = 50
 """Series whose evidence is kept in the record."""
 _MOST_LOG = 300.0
@@ -145,8 +145,8 @@ def _numbers(given: Sequence[float]) -> tuple[float, float, float, float, float]
 class Decider:
     """Looks at one run again and again. ``look`` gives the decision once there is one.
 
-    ``not_before_s`` is the time from the begin of the judged phase for which a device may warm up, None for a fifth of
-    ``planned_s``, the length of the run.
+    ``not_before_s`` is the time from the begin of the judged phase for which a device may warm up, None for two
+    thirds of ``planned_s``, the length of the run.
     """
 
     def __init__(

@@ -20,7 +20,7 @@ class DecidedKeys(PlanModel):
         Duration | None,
         Field(
             alias="not_before",
-            description="time for which the device may warm up: no growth fails before; default: a fifth of the run",
+            description="time for which the device may warm up: no growth fails before; default: two thirds of the run",
         ),
     ] = None
 

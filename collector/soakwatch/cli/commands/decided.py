@@ -22,7 +22,7 @@ In a plan, 'stop_when: decided' ends a run at that moment."""
 )
 @click.argument("runs", metavar="RUN…", nargs=-1, required=True)
 @click.option(
-    "--not-before", metavar="DURATION", help="Time for which the device may warm up.  [a fifth of the planned run]"
+    "--not-before", metavar="DURATION", help="Time for which the device may warm up.  [two thirds of the planned run]"
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @runs_option()

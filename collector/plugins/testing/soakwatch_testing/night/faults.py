@@ -101,7 +101,7 @@ class Night:
     targets: int
     faults: tuple[Fault, ...]
     interval_s: float = INTERVAL_S
-    decided: bool = False  # whether its plan ends it once all is decided
+    decided: bool = False  # its plan ends it once all is decided, growth from a fifth of it on
 
     @property
     def seconds(self) -> float:

@@ -64,7 +64,10 @@ def plan_text(night: Night) -> str:
     soak = round(night.seconds) - base - recovery
     phases, stop = f"{{baseline: {base}s}}, {{soak: {soak}s}}, {{recovery: {recovery}s}}", ""
     if night.decided:
-        phases, stop = f"{{soak: {round(night.seconds)}s}}", "stop_when: decided\n"
+        phases, stop = (
+            f"{{soak: {round(night.seconds)}s}}",
+            f"stop_when: {{decided: {{not_before: {round(night.seconds / 5)}s}}}}\n",
+        )
     model = f"sources: [{{model: {{interval: {night.interval_s:g}s}}}}]"
     targets = "".join(f"  {name}: {{role: dut, {model}}}\n" for name in night.devices)
     return (
