@@ -7,7 +7,6 @@ import sys
 import time
 from typing import Any
 
-KIND, SECONDS, VARIANT = sys.argv[1], float(sys.argv[2]), int(sys.argv[3])
 TICK_S = 0.02
 
 
@@ -31,11 +30,11 @@ def busy(n: int) -> None:
         cache[(n * 40 + each) % 1000] = bytes(2000 + each)
 
 
-def leak(n: int) -> None:
+def leak(n: int, variant: int) -> None:
     """Keeps 20 KiB for ever, in one of six ways."""
     global chain  # noqa: PLW0603 - as leaks are
     for each in range(20):
-        match VARIANT % 6:
+        match variant % 6:
             case 0:
                 kept.append(bytes(1000))  # LEAK
             case 1:
@@ -58,31 +57,31 @@ def level(at: float, now: float) -> None:
     del kept[wanted:]
 
 
-def main() -> None:
+def main(kind: str, seconds: float, variant: int) -> None:
     """Until it is killed, and for a while longer than it should."""
     begin, n = time.monotonic(), 0
     pins: list[Any] = []
-    while (now := time.monotonic() - begin) < 2 * SECONDS:
+    while (now := time.monotonic() - begin) < 2 * seconds:
         n += 1
-        part = now / SECONDS
-        if KIND == "leak":
+        part = now / seconds
+        if kind == "leak":
             busy(n)
-            leak(n)
-        elif KIND == "cache":
+            leak(n, variant)
+        elif kind == "cache":
             busy(n)
             level(min(part / 0.5, 1) * 16, now)
-        elif KIND == "warm-up":
+        elif kind == "warm-up":
             busy(n)
             level(16 * (1 - math.exp(-part / 0.05)), now)
-        elif KIND == "load":
-            level(4 + 16 * (0.5 + 0.5 * math.sin(2 * math.pi * time.time() / SECONDS * 1.3)), now)
-        elif KIND == "retention":
+        elif kind == "load":
+            level(4 + 16 * (0.5 + 0.5 * math.sin(2 * math.pi * time.time() / seconds * 1.3)), now)
+        elif kind == "retention":
             if part < 0.35:
                 kept.extend([bytes(400) for _ in range(400)])
             elif kept:
                 pins = kept[-1:]
                 kept.clear()
-        elif KIND == "fragmentation":
+        elif kind == "fragmentation":
             # of each pool of small objects of a size one stays, and objects of the next size need other pools
             size = 48 + 16 * min(int(part * 28), 27)
             if kept and len(kept[0]) != size - 33:
@@ -93,4 +92,5 @@ def main() -> None:
         time.sleep(TICK_S)
 
 
-main()
+if __name__ == "__main__":
+    main(sys.argv[1], float(sys.argv[2]), int(sys.argv[3]))
