@@ -78,7 +78,7 @@ def signed(value: int) -> str:
     """An amount of bytes with its sign.
 
     >>> signed(2048), signed(-1048576)
-    ('+2.00 KiB', '-1.00 MiB')
+    ('+2 KiB', '-1 MiB')
     """
     return ("+" if value >= 0 else "-") + show_bytes(abs(value))
 
