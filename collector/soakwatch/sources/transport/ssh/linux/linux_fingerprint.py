@@ -29,7 +29,7 @@ from soakwatch_model.tree import Tree
 
 _MODULES: Final = {
     soakwatch_agent: ("__init__.py", "fingerprint.py", "nics.py", "procfs.py", "version.py", "facts/*.py"),
-    soakwatch_model: ("__init__.py", "tree.py"),
+    soakwatch_model: ("__init__.py", "core_list.py", "tree.py"),
 }
 _MAX_OUTPUT = 4 << 20
 _CHUNK = 1 << 16
