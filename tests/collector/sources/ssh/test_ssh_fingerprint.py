@@ -78,7 +78,7 @@ def test_without_python_a_shell_prints_the_files(sshd: Sshd, tmp_path: Path, mon
 
     assert of_files(there) == of_files(here)
     assert isinstance(there["notes"], list)
-    assert there["notes"][-1].startswith("the device has no Python 3.9: its files were read by a shell")
+    assert there["notes"][-1].startswith("no Python 3.9 or newer answered on the device: a shell read its files")
     assert "agent" not in there
 
 

@@ -236,7 +236,7 @@ async def _by_shell(line: DeviceConnection, interfaces: list[str] | None) -> Map
     tree = await in_daemon_thread(lambda: _of_files(reply.parts, interfaces), "soakwatch-fingerprint")
     notes = tree.get("notes")
     lines = list(notes) if isinstance(notes, list) else []
-    lines.append("the device has no Python 3.9: its files were read by a shell, and its kernel was not asked")
+    lines.append("no Python 3.9 or newer answered on the device: a shell read its files, and its kernel was not asked")
     return {**tree, "notes": lines}
 
 
