@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
+from soakwatch.core.formatting import utc
 from soakwatch.core.units import show_bytes, show_seconds
 from soakwatch.diagnose.compare import Change, Grown
 from soakwatch.diagnose.look import Absent, Cost, Look, Runtime, SiteKind, Why
@@ -108,3 +110,29 @@ def looks_words(looks: Sequence[Look]) -> str:
     stops = [look.cost.stopped_s for look in looks if look.cost.stopped_s is not None]
     longest = f", the longest stop {max(stops) * 1e3:.0f} ms" if stops else ""
     return f"{counted(len(looks), 'look')}{longest}"
+
+
+@dataclass(frozen=True, slots=True)
+class Stacks:
+    """Where CPU time went at a spike: a sentence, how it is known, and rows of name, share and samples."""
+
+    words: str
+    detail: str
+    rows: tuple[tuple[str, str, str], ...]
+
+
+STACK_COLUMNS: Final = ("where CPU time went", "share", "samples")
+
+
+def stacks_words(look: Look, most: int) -> Stacks:
+    """What a look at CPU shows; without rows where no stack was had."""
+    rows = [(site, each.program) for each in look.sites for site in each.sites]
+    total = sum(site.count for site, _ in rows)
+    if not total:
+        return Stacks(f"no stacks were had: {absent_words(look.absent)}", "", ())
+    first, program = rows[0]
+    return Stacks(
+        f"{first.count / total:.0%} of CPU time at {first.name}",
+        f"{total:,} stacks by {program} at {utc(look.time_ns)} UTC, after {look.rule}",
+        tuple((site.name, f"{site.count / total:.0%}", f"{site.count:,}") for site, _ in rows[:most]),
+    )

@@ -15,9 +15,11 @@ import pytest
 from tests.collector.engine.hooks.hooks_kit import FAIL, T0, noting, plan
 from tests.needs import needs
 
+from soakwatch.cli.main import run as command
 from soakwatch.core.redaction import redaction_of
 from soakwatch.diagnose.kept import looks_of
 from soakwatch.diagnose.look import KIND, Look, Runtime
+from soakwatch.diagnose.wording import stacks_words
 from soakwatch.engine.diagnosing import FAILED, LOOK, Diagnosing
 from soakwatch.record import Artifact, Record, RecordView
 from soakwatch_model.event import Event
@@ -170,7 +172,9 @@ def test_of_a_host_that_grows_its_watched_processes_are_looked_at(tmp_path: Path
     assert [(look.process, look.metric) for look in looks] == [(PROCESS, "system.memory.usage")] * 2
 
 
-def test_at_a_spike_of_cpu_stacks_are_sampled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_at_a_spike_of_cpu_stacks_are_sampled_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Of the process of the finding, by what is installed; else it is said what is missing."""
     monkeypatch.setattr("soakwatch.diagnose.takers.stacks.SECONDS", 1)
     busy = replace(GROWS, rule="cpu_spike", metric="process.cpu.utilization")
@@ -184,6 +188,8 @@ def test_at_a_spike_of_cpu_stacks_are_sampled_once(tmp_path: Path, monkeypatch: 
     assert (look.of_cpu, look.rule) == (True, "cpu_spike")
     assert look.sites or {each.part for each in look.absent} <= {"perf", "py-spy"}
     assert [event.kind for event in events] == [LOOK]
+    assert command(["diagnose", str(tmp_path / "run")]) == 0
+    assert f"dut app: {stacks_words(look, 10).words}" in capsys.readouterr().out
 
 
 def test_a_look_is_taken_over_ssh(tmp_path: Path) -> None:

@@ -151,6 +151,7 @@ def _of_run(name: str, runs: Path, target: str | None, process: str) -> tuple[Pl
 def _shown(name: str, runs: Path, *, as_json: bool) -> int:
     from soakwatch.cli.display.looks import show_looks
     from soakwatch.core.errors import EXIT_FAIL, EXIT_PASS
+    from soakwatch.diagnose.kept import looks_of
     from soakwatch.plan import plan_from_text
     from soakwatch.record import RecordView
     from soakwatch.report.load import generators
@@ -159,12 +160,13 @@ def _shown(name: str, runs: Path, *, as_json: bool) -> int:
 
     with RecordView.open(find_run(name, runs)) as view:
         read = read_looks(view, generators(view))
+        of_cpu = [look for look in looks_of(view.artifact_entries(), view.artifact) if look.of_cpu]
         text = view.meta("plan") or ""
-    if not read:
+    if not read and not of_cpu:
         asked = bool(text) and plan_from_text(text, name).diagnose is not None
         why = "no process that it watched was suspected before its end" if asked else "its plan asked for none"
         remedy = "look now: --process NAME" + ("" if asked else ", or write 'diagnose: {on: suspicion}' into its plan")
         click.echo(f"soakwatch: {name} holds no looks: {why}: {remedy}", err=True)
         return EXIT_FAIL
-    show_looks([(each.looks, each.reading) for each in read], as_json=as_json)
+    show_looks([(each.looks, each.reading) for each in read], as_json=as_json, of_cpu=of_cpu)
     return EXIT_PASS

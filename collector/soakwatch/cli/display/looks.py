@@ -12,23 +12,45 @@ from soakwatch.core.tables import harmless, show_table
 from soakwatch.core.units import show_bytes
 from soakwatch.diagnose.document import looks_document
 from soakwatch.diagnose.kept import process_name
-from soakwatch.diagnose.look import Look
+from soakwatch.diagnose.look import Look, look_json
 from soakwatch.diagnose.reading import Reading
-from soakwatch.diagnose.wording import absent_words, change_words, looks_words, reading_words, signed
+from soakwatch.diagnose.wording import (
+    STACK_COLUMNS,
+    absent_words,
+    change_words,
+    looks_words,
+    reading_words,
+    signed,
+    stacks_words,
+)
 
 _SITES, _CHANGES = 10, 6
 
 
-def show_looks(read: Sequence[tuple[Sequence[Look], Reading]], *, as_json: bool) -> None:
-    """Shows the looks at each process with what they show."""
+def show_looks(read: Sequence[tuple[Sequence[Look], Reading]], *, as_json: bool, of_cpu: Sequence[Look] = ()) -> None:
+    """Shows the looks at each process with what they show, and the stacks of those ``of_cpu``."""
     if as_json:
         documents = [looks_document(looks, reading) for looks, reading in read]
-        click.echo(json.dumps({"processes": documents}, indent=2, ensure_ascii=False))
+        click.echo(
+            json.dumps(
+                {"processes": documents, "cpu": [json.loads(look_json(look)) for look in of_cpu]},
+                indent=2,
+                ensure_ascii=False,
+            )
+        )
         return
     for number, (looks, reading) in enumerate(read):
         if number:
             click.echo()
         _show(looks, reading)
+    for number, look in enumerate(of_cpu, len(read)):
+        if number:
+            click.echo()
+        stacks = stacks_words(look, _SITES)
+        named = f"{look.target} {process_name(look.process)}: {stacks.words}"
+        click.echo(harmless(f"{named} ({stacks.detail})" if stacks.detail else named))
+        if stacks.rows:
+            show_table(STACK_COLUMNS, stacks.rows)
 
 
 def _show(looks: Sequence[Look], reading: Reading) -> None:

@@ -10,7 +10,15 @@ from soakwatch.diagnose.compare import Change, Grown
 from soakwatch.diagnose.kept import process_name
 from soakwatch.diagnose.look import Look
 from soakwatch.diagnose.reading import Reading
-from soakwatch.diagnose.wording import absent_words, change_words, looks_words, reading_words, signed
+from soakwatch.diagnose.wording import (
+    STACK_COLUMNS,
+    absent_words,
+    change_words,
+    looks_words,
+    reading_words,
+    signed,
+    stacks_words,
+)
 from soakwatch.report.blocks import HTML, Block, ReportCell, ReportColumn, Table, Text
 from soakwatch.report.looks import read_looks
 from soakwatch.report.page import Page
@@ -45,19 +53,12 @@ def blocks(page: Page) -> Sequence[Block] | None:
 def _stacks(look: Look) -> list[Block]:
     """Where CPU time went at a spike."""
     name = f"{look.target} {process_name(look.process)}"
-    rows = [(site, each.program) for each in look.sites for site in each.sites]
-    total = sum(site.count for site, _ in rows)
-    if not total:
-        return [Text(f"no stacks were had: {absent_words(look.absent)}", label=name)]
-    words = f"{rows[0][0].count / total:.0%} of CPU time at {rows[0][0].name}"
-    columns = (
-        ReportColumn("where CPU time went", "name"),
-        ReportColumn("share", "number"),
-        ReportColumn("samples", "number"),
-    )
-    cells = [[site.name, f"{site.count / total:.0%}", f"{site.count:,}"] for site, _ in rows[:_SITES]]
-    detail = f"{total:,} stacks by {rows[0][1]} at {utc(look.time_ns)} UTC, after {look.rule}"
-    return [Text(words, label=name, detail=detail), Table(f"CPU time of {name}", columns, cells, brief=_BRIEF)]
+    stacks = stacks_words(look, _SITES)
+    shown: list[Block] = [Text(stacks.words, label=name, detail=stacks.detail)]
+    if stacks.rows:
+        columns = tuple(ReportColumn(each, "number" if number else "name") for number, each in enumerate(STACK_COLUMNS))
+        shown.append(Table(f"CPU time of {name}", columns, [list(row) for row in stacks.rows], brief=_BRIEF))
+    return shown
 
 
 def _looks(name: str, looks: Sequence[Look]) -> Table:
