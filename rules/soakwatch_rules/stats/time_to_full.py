@@ -87,11 +87,18 @@ def time_to_full(
     size = float(np.max(np.abs(value), initial=0.0)) or 1.0
     if value.size < MIN_SAMPLES or not end_s > begin_s or not (limit > 0 and math.isfinite(size)):
         return None
-    cut = blocks(time_s, value / size, begin_s=begin_s, end_s=end_s, number=how_many(value.size))
+    number = how_many(value.size)
+    # what is no longer read, or is read late, has no blocks there: they would be flat
+    block_s, first_s, last_s = (end_s - begin_s) / number, float(time_s[0]), float(time_s[-1])
+    from_s = begin_s if first_s - begin_s < block_s else first_s
+    to_s = end_s if end_s - last_s < block_s else last_s
+    if to_s - from_s < (1 - _MISSING) * (end_s - begin_s):
+        return None
+    cut = blocks(time_s, value / size, begin_s=from_s, end_s=to_s, number=number)
     if cut.missing > _MISSING or len(cut) < MIN_SAMPLES:
         return None
     with np.errstate(all="ignore"):
-        return _carried_on(_fit(cut), time_s, value / size, limit / size, end_s, unseen / size, size)
+        return _carried_on(_fit(cut), time_s, value / size, limit / size, (to_s, end_s), unseen / size, size)
 
 
 def _fit(cut: Blocks) -> _Fit:
@@ -165,12 +172,13 @@ def _with_two_more(line: Slope, n: int) -> Slope:
 
 
 def _carried_on(
-    fit: _Fit, time_s: Floats, value: Floats, limit: float, end_s: float, unseen: float, size: float
+    fit: _Fit, time_s: Floats, value: Floats, limit: float, ends_s: tuple[float, float], unseen: float, size: float
 ) -> TimeToFull:
-    """The line carried on to the limit; all but ``size`` is in shares of it."""
-    part, line = fit.part, fit.line
+    """The line carried on to the limit; all but ``size`` is in shares of it. ``ends_s``: of the readings, and of the
+    window."""
+    part, line, (read_s, end_s) = fit.part, fit.line, ends_s
     centre_s, span_s = float(part.time_s.mean()), part.span_s
-    used = time_s >= end_s - span_s - 1e-6
+    used = time_s >= read_s - span_s - 1e-6
     above = value[used] - part.value.mean() - line.slope * (time_s[used] - centre_s)
     top = float(above.max())
     highest = float(value[used].max())

@@ -99,3 +99,13 @@ def test_hours_without_a_failure_prove_a_third_of_themselves() -> None:
     counts = rng.poisson(100.0 / 33.0, 20_000)  # a true MTBF of 33 h, watched for 100 h
     held = np.mean([proved_mtbf(100.0, int(r)) <= 33.0 for r in counts])
     assert 0.94 <= held <= 0.96
+
+
+@pytest.mark.parametrize("ends", [0.55, 0.7, 0.8, 0.9, 1.0])
+def test_readings_that_end_before_the_window_are_carried_on_from_their_end(ends: float) -> None:
+    """A value that is no longer read, and bends before: its last straight part is a quarter of what there is."""
+    t = np.arange(0.0, ends * DAY, 60.0)
+    bent = 50 - 20 * np.exp(-t / (0.05 * DAY)) + 0.01 * np.random.default_rng(5).standard_normal(t.size)
+    found = time_to_full(t, bent, 100.0, span_s=(0.0, DAY))
+    assert found is not None
+    assert found.not_before_s > DAY
