@@ -14,6 +14,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -86,6 +87,12 @@ def measure(options: argparse.Namespace, folder: Path, stack: ExitStack) -> None
     )
     print("| what | seen |\n|---|---|")
     print(f"| polls, lost | {len(polls)}, {len(polls) - len(good)} |")
+    lost = [poll for poll in polls if poll.outcome is not PollOutcome.OK]
+    minutes = Counter((poll.due_ns - marks[0][1]) // (60 * 10**9) for poll in lost)
+    if minutes:
+        by_minute = ", ".join(str(minutes[each]) for each in range(max(minutes) + 1))
+        print(f"| lost in the first minute, the second, … | {by_minute} (none after) |")
+        print(f"| lost as | {', '.join(f'{n} {name}' for name, n in reasons_of(polls))} |")
     print(f"| begun within 1 s of their due time | {100 * within:.2f} % |")
     print(f"| late: median, 99 %, worst | {middle(late, 0.5):.1f}, {middle(late, 0.99):.1f}, {late[-1]:.0f} ms |")
     print(f"| taking: median, 99 %, worst | {middle(took, 0.5):.1f}, {middle(took, 0.99):.1f}, {took[-1]:.0f} ms |")
@@ -106,6 +113,11 @@ def polls_of(record: Path, begin_ns: int, end_ns: int) -> list[Poll]:
             if not polls:
                 return polls_found
             polls_found += [poll for poll in polls if poll.source in wanted and begin_ns <= poll.due_ns < end_ns]
+
+
+def reasons_of(polls: list[Poll]) -> list[tuple[str, int]]:
+    """How many polls were lost as what, the most first."""
+    return Counter(poll.outcome.value for poll in polls if poll.outcome is not PollOutcome.OK).most_common()
 
 
 def middle(values: list[float], share: float) -> float:
