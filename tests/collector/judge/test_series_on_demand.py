@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import weakref
 
 import numpy as np
@@ -41,7 +40,6 @@ class Counted:
             series = Series(
                 "dut", metric := "system.softnet.dropped", f"core={index}", trait_of(metric), time_ns, rose.cumsum()
             )
-        gc.collect()
         self._readings = [*(each for each in self._readings if each() is not None), weakref.ref(series.value)]
         self.most = max(self.most, len(self._readings))
         return series
