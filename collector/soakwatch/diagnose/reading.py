@@ -240,8 +240,8 @@ def _looks_follow_load(life: Sequence[Look], course: Course) -> bool:
     used = np.array([look.heap.in_use for look in life if look.heap is not None], dtype=np.float64)
     at = np.array([look.time_ns * 1e-9 for look in life if look.heap is not None])
     steps, sent = np.diff(used), np.diff(np.interp(at, course.times, course.load))
-    told = np.abs(sent) > _LOADED / 2 * float(np.ptp(course.load))
-    alike = bool(np.all(np.sign(steps[told]) == np.sign(sent[told])))
+    moved = np.abs(sent) > _LOADED / 2 * float(np.ptp(course.load))
+    alike = bool(np.all(np.sign(steps[moved]) == np.sign(sent[moved])))
     return bool(used.size >= 3 and alike and np.min(steps) < -_LOADED * np.max(used))
 
 

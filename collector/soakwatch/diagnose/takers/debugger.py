@@ -171,31 +171,31 @@ async def take_python(host: Host, subject: Subject, allowed: Allowance) -> Taken
     wait = f"{loop}; sleep 0.2; cat {fd}/$f"
     output, _ = await host.run(wait, _TIMEOUT_S)
     try:
-        told = cast("PythonAnswer", json.loads(output))
+        account = cast("PythonAnswer", json.loads(output))
     except ValueError:
         missing = Absent("tracemalloc", Why.BUSY)  # somebody holds Python's lock for long
         return Taken(absent=(missing,), stopped_s=answer["stopped_s"])
-    heap = _joined(malloc_heap(texts.get("malloc_info", "")), python_heap(told.get("allocator", "")))
-    if heap is not None and (own := told.get("own", 0)) < heap.in_use:
+    heap = _joined(malloc_heap(texts.get("malloc_info", "")), python_heap(account.get("allocator", "")))
+    if heap is not None and (own := account.get("own", 0)) < heap.in_use:
         heap = replace(heap, in_use=heap.in_use - own, held=heap.held - own)
     return Taken(
         heap,
-        sites=python_sites(told),
-        absent=tuple(_python_absent(told)),
-        stopped_s=max([answer["stopped_s"], *told.get("stops", [])]),
+        sites=python_sites(account),
+        absent=tuple(_python_absent(account)),
+        stopped_s=max([answer["stopped_s"], *account.get("stops", [])]),
         kept={"python.json": output},
     )
 
 
-def python_sites(told: PythonAnswer) -> tuple[Sites, ...]:
+def python_sites(account: PythonAnswer) -> tuple[Sites, ...]:
     """The lines and types of an answer."""
     sites = []
-    if (lines := told.get("lines")) is not None:
+    if (lines := account.get("lines")) is not None:
         rows = largest(
             [Site(SiteKind.LINE, name, size, count, not name.startswith("<")) for name, size, count in lines]
         )
-        sites.append(Sites("tracemalloc", Basis.TRACED, rows, told.get("since_ns")))
-    if (types := told.get("types")) is not None:
+        sites.append(Sites("tracemalloc", Basis.TRACED, rows, account.get("since_ns")))
+    if (types := account.get("types")) is not None:
         rows = largest(
             [Site(SiteKind.TYPE, name, size, count, not name.startswith("builtins.")) for name, size, count in types]
         )
@@ -203,12 +203,12 @@ def python_sites(told: PythonAnswer) -> tuple[Sites, ...]:
     return tuple(sites)
 
 
-def _python_absent(told: PythonAnswer) -> list[Absent]:
+def _python_absent(account: PythonAnswer) -> list[Absent]:
     absent = []
-    if told.get("error"):
-        absent.append(Absent("tracemalloc", Why.FAILED, told["error"]))
-    if told.get("lines_left"):
+    if account.get("error"):
+        absent.append(Absent("tracemalloc", Why.FAILED, account["error"]))
+    if account.get("lines_left"):
         absent.append(Absent("tracemalloc", Why.STOP))
-    if told.get("types") is None and not told.get("error"):
+    if account.get("types") is None and not account.get("error"):
         absent.append(Absent("gc", Why.STOP))
     return absent

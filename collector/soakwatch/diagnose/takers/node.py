@@ -48,32 +48,32 @@ async def take_node(host: Host, subject: Subject, allowed: Allowance) -> Taken:
     )
     output, trouble = await host.run(command, _TIMEOUT_S)
     try:
-        told = cast("NodeAnswer", json.loads(output))
+        reply = cast("NodeAnswer", json.loads(output))
     except ValueError:
         return Taken(absent=(Absent(PART, reason_of(trouble, output), first_line(output) or trouble),))
-    if error := told.get("error"):
+    if error := reply.get("error"):
         return Taken(absent=(Absent(PART, Why.FAILED, error),))
     return Taken(
-        node_heap(told),
-        sites=node_sites(told),
-        stopped_s=round(max(told.get("stops", []), default=0.0), 4),
+        node_heap(reply),
+        sites=node_sites(reply),
+        stopped_s=round(max(reply.get("stops", []), default=0.0), 4),
         kept={"node.json": output},
     )
 
 
-def node_heap(told: NodeAnswer) -> Heap | None:
+def node_heap(reply: NodeAnswer) -> Heap | None:
     """The heap of V8 with the buffers beside it; None if it is not there."""
-    heap, memory = told.get("heap", {}), told.get("memory", {})
+    heap, memory = reply.get("heap", {}), reply.get("memory", {})
     if not {"used_heap_size", "total_heap_size"} <= heap.keys():
         return None
     beside = heap.get("external_memory", memory.get("external", 0))
-    return Heap(heap["used_heap_size"] + beside, heap["total_heap_size"] + beside, None, told.get("collected", False))
+    return Heap(heap["used_heap_size"] + beside, heap["total_heap_size"] + beside, None, reply.get("collected", False))
 
 
-def node_sites(told: NodeAnswer) -> tuple[Sites, ...]:
+def node_sites(reply: NodeAnswer) -> tuple[Sites, ...]:
     """The functions of an answer; none in the look that began to sample."""
-    lines = told.get("lines")
+    lines = reply.get("lines")
     if lines is None:
         return ()
     rows = [Site(SiteKind.LINE, name, size, size // _GRAIN, "/" in name) for name, size in lines]
-    return (Sites("inspector", Basis.TRACED, largest(rows), told.get("since", 0) * 10**6, _GRAIN),)
+    return (Sites("inspector", Basis.TRACED, largest(rows), reply.get("since", 0) * 10**6, _GRAIN),)
