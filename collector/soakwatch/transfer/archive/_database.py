@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -159,14 +159,7 @@ class Database:
         return Answer(names, self._rest(first))
 
     def _interruptible(self, work: Callable[[], T]) -> T:
-        """What ``work`` returns; Ctrl-C ends it, which DuckDB itself does not see while it works."""
-        with ThreadPoolExecutor(1) as thread:
-            future = thread.submit(work)
-            try:
-                return future.result()
-            except KeyboardInterrupt:
-                self._sql.interrupt()
-                raise
+        return _interruptible(self._sql, work)
 
     def _rest(self, piece: list[tuple[object, ...]]) -> Iterator[tuple[Value, ...]]:
         import duckdb
@@ -177,6 +170,19 @@ class Database:
                 piece = self._interruptible(lambda: self._sql.fetchmany(_PIECE))
             except duckdb.Error as error:
                 raise _failed(self._archive, error) from None
+
+
+def _interruptible(sql: duckdb.DuckDBPyConnection, work: Callable[[], T]) -> T:
+    """What ``work`` returns; Ctrl-C ends it, which DuckDB itself does not see while it works, or makes an error of."""
+    with ThreadPoolExecutor(1) as thread:
+        future = thread.submit(work)
+        try:
+            return future.result()
+        except KeyboardInterrupt:
+            while not future.done():  # an interrupt before the statement has begun is lost
+                sql.interrupt()
+                wait([future], timeout=0.05)
+            raise
 
 
 def _failed(archive: Archive, error: duckdb.Error) -> ArchiveError:
@@ -268,13 +274,17 @@ def opened(archive: Archive, filters: Filters, *, readings: bool = False) -> Ite
     require_whole(archive, frozenset(INDEX))
     folder = archive.folder.resolve()
     sql = duckdb.connect(":memory:", config={**_CONFIG, "threads": processors(), "temp_directory": ""})
+
+    def run(statement: str, parameters: Mapping[str, object] | None = None) -> None:
+        _interruptible(sql, lambda: sql.execute(statement, parameters))
+
     try:
         database = Database(archive, sql)
         allowed: list[Path] = []
         try:
             for table in INDEX.values():
                 files = [inside(folder, file.path) for file in archive.of(table.name)]
-                sql.execute(_view(table, files, table.columns, "*", _conditions(table, filters)))
+                run(_view(table, files, table.columns, "*", _conditions(table, filters)))
                 allowed += files
             if readings:
                 paths = database.texts("SELECT readings FROM runs WHERE readings IS NOT NULL ORDER BY night, readings")
@@ -284,11 +294,11 @@ def opened(archive: Archive, filters: Filters, *, readings: bool = False) -> Ite
                         raise ArchiveError(f"{file} is missing: {remedy(archive)}")
                 where = _conditions(READINGS, filters)
                 renamed = "run AS key, * EXCLUDE (run)"
-                sql.execute(_view(READINGS, files, READINGS.columns, renamed, where))
+                run(_view(READINGS, files, READINGS.columns, renamed, where))
                 allowed += files
-            sql.execute("SET allowed_paths=$paths", {"paths": [str(file) for file in allowed]})
-            sql.execute("SET enable_external_access=false")
-            sql.execute("SET lock_configuration=true")
+            run("SET allowed_paths=$paths", {"paths": [str(file) for file in allowed]})
+            run("SET enable_external_access=false")
+            run("SET lock_configuration=true")
         except duckdb.Error as error:
             raise _failed(archive, error) from None
         yield database
